@@ -1,0 +1,21 @@
+# One static library per room. A room sees only the rooms that it names, so a dependency that the
+# architecture does not allow fails to link (docs/architecture.md has the table of rooms).
+
+add_library(urxe_flags INTERFACE)
+target_compile_options(urxe_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Wcast-align -Wformat=2 -Wimplicit-fallthrough -Wmissing-declarations -Werror
+  -fno-strict-aliasing)
+target_include_directories(urxe_flags INTERFACE ${PROJECT_SOURCE_DIR})
+if(URXE_SANITIZE)
+  target_compile_options(urxe_flags INTERFACE
+    -fsanitize=${URXE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(urxe_flags INTERFACE -fsanitize=${URXE_SANITIZE})
+endif()
+
+# urxe_room(NAME SOURCES file... [USES room-or-library...])
+function(urxe_room name)
+  cmake_parse_arguments(room "" "" "SOURCES;USES" ${ARGN})
+  add_library(urxe_${name} STATIC ${room_SOURCES})
+  target_link_libraries(urxe_${name} PUBLIC urxe_flags ${room_USES})
+endfunction()

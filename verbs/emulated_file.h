@@ -1,0 +1,26 @@
+// What stands behind a descriptor that the program got by opening one of our device nodes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace urxe::verbs {
+
+// A character device that exists only in this process. The preload layer finds it by descriptor and
+// forwards system calls; all of dup'ed descriptors lead to one object, and it dies with the last.
+//
+// Results are as a system call's in the kernel: a negative errno on failure. Called from any thread,
+// also concurrently; never throws.
+class EmulatedFile {
+ public:
+  virtual ~EmulatedFile() = default;
+
+  // The st_rdev that fstat shows.
+  [[nodiscard]] virtual dev_t device_number() const = 0;
+  virtual ssize_t write(const void* data, std::size_t size) = 0;
+  virtual int ioctl(unsigned long request, void* argument) = 0;
+};
+
+}  // namespace urxe::verbs
