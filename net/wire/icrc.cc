@@ -17,7 +17,8 @@ constexpr std::uint8_t kMask = 0xFF;
 // Bytes of an IPv4 packet's headers that follow the identification, up to the BTH.
 constexpr std::size_t kAfterId = kIpv4Size - 6 + kUdpSize;
 
-// --- arithmetic on CRC states without pre- and post-inversion: polynomials over GF(2), bit 31 is x^0
+// --- arithmetic on CRC states without pre- and post-inversion: polynomials over GF(2), bit 31 is
+// x^0
 
 constexpr std::uint32_t times_x(std::uint32_t state) {
   return state >> 1 ^ ((state & 1) != 0 ? kPolynomial : 0);
@@ -101,8 +102,7 @@ void mask_headers(MutableBytes headers, bool v4) {
 IcrcSeed::IcrcSeed(const Path& path, std::size_t roce_size) : v4_(path.source.is_v4()) {
   std::array<std::uint8_t, kMaskedLrhSize + kIpv6Size + kUdpSize> bytes{};
   std::fill_n(bytes.begin(), kMaskedLrhSize, kMask);
-  const MutableBytes headers =
-      MutableBytes(bytes).subspan(kMaskedLrhSize, ip_udp_size(v4_));
+  const MutableBytes headers = MutableBytes(bytes).subspan(kMaskedLrhSize, ip_udp_size(v4_));
   write_ip_udp(headers, path, Ipv4Fragment{}, roce_size);
   mask_headers(headers, v4_);
   base_ = crc(0, Bytes(bytes).first(kMaskedLrhSize + headers.size()));
@@ -143,8 +143,8 @@ std::optional<Ipv4Fragment> Ipv4IdSolver::solve(std::uint32_t computed, std::uin
                                                 std::size_t roce_size) {
   if (roce_size != size_) {
     size_ = roce_size;
-    // Back over the packet and the headers, then over the identification itself: what is left in the
-    // register is the identification as the CRC took it in.
+    // Back over the packet and the headers, then over the identification itself: what is left in
+    // the register is the identification as the CRC took it in.
     factor_ = back_over(roce_size - kIcrcSize + kAfterId + 2);
   }
   // As the register took it in: identification in the low 16 bits, the byte with DF above it.

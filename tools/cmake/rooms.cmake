@@ -3,7 +3,7 @@
 
 add_library(urxe_flags INTERFACE)
 target_compile_options(urxe_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
   -Wcast-align -Wformat=2 -Wimplicit-fallthrough -Wmissing-declarations -Werror
   -fno-strict-aliasing)
 target_include_directories(urxe_flags INTERFACE ${PROJECT_SOURCE_DIR})
