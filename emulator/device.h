@@ -110,8 +110,8 @@ class Device {
  private:
   [[nodiscard]] Result<void> check(const QueuePairSpec& spec) const;
 
+  OwnedSet<ProtectionDomain> pds_;  // first: memory regions in the engine use them
   Engine engine_;
-  OwnedSet<ProtectionDomain> pds_;
   OwnedSet<CompletionQueue> cqs_;
   OwnedSet<SharedReceiveQueue> srqs_;
   QpTable qps_;
