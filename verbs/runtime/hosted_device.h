@@ -1,4 +1,5 @@
-// An emulated device in a running process: the sans-IO device, its way to the network, and its lock.
+// An emulated device in a running process: the sans-IO device, its way to the network, and its
+// lock.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ class HostedDevice {
  public:
   virtual ~HostedDevice() = default;
 
-  // The device, locked. When it goes out of scope, what the device wants sent is sent, its events go to
-  // the listener, and the lock is released.
+  // The device, locked. When it goes out of scope, what the device wants sent is sent, its events
+  // go to the listener, and the lock is released.
   class Access {
    public:
     explicit Access(HostedDevice& host) : host_(&host) { host_->lock(); }
