@@ -2,10 +2,10 @@
 // decorator over either.
 #pragma once
 
-#include <poll.h>
-
 #include <cstddef>
 #include <vector>
+
+#include <poll.h>
 
 #include "net/wire/bytes.h"
 #include "net/wire/path.h"
@@ -32,14 +32,15 @@ struct ReceiveResult {
 
 // One device's way to its network. Not thread-safe: the owner's lock is held in every call.
 //
-// Sending is reserve, fill, commit, any number of times, then flush. A batch may be cut by the fabric
-// wherever it likes; the order of the packets is kept.
+// Sending is reserve, fill, commit, any number of times, then flush. A batch may be cut by the
+// fabric wherever it likes; the order of the packets is kept.
 class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  // A slot of kMaxPacketSize bytes for one packet, the same one until commit. Empty while the fabric
-  // can take no more (its socket is full): wait until wait_for says writable, then flush and go on.
+  // A slot of kMaxPacketSize bytes for one packet, the same one until commit. Empty while the
+  // fabric can take no more (its socket is full): wait until wait_for says writable, then flush and
+  // go on.
   virtual wire::MutableBytes reserve() = 0;
   // The slot holds `packet.size` bytes of a packet without ICRC. The fabric adds the ICRC.
   virtual void commit(Time now, const wire::Outbound& packet) = 0;

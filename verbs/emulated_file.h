@@ -1,18 +1,18 @@
 // What stands behind a descriptor that the program got by opening one of our device nodes.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
+
+#include <sys/types.h>
 
 namespace urxe::verbs {
 
 // A character device that exists only in this process. The preload layer finds it by descriptor and
 // forwards system calls; all of dup'ed descriptors lead to one object, and it dies with the last.
 //
-// Results are as a system call's in the kernel: a negative errno on failure. Called from any thread,
-// also concurrently; never throws.
+// Results are as a system call's in the kernel: a negative errno on failure. Called from any
+// thread, also concurrently; never throws.
 class EmulatedFile {
  public:
   virtual ~EmulatedFile() = default;

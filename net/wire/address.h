@@ -49,8 +49,9 @@ class IpAddress {
     return bytes_[0] == 0xFE && (bytes_[1] & 0xC0) == 0x80;
   }
   [[nodiscard]] constexpr bool is_loopback() const {
-    return is_v4() ? bytes_[12] == 127 : *this == IpAddress({0, 0, 0, 0, 0, 0, 0, 0,  //
-                                                             0, 0, 0, 0, 0, 0, 0, 1});
+    return is_v4() ? bytes_[12] == 127
+                   : *this == IpAddress({0, 0, 0, 0, 0, 0, 0, 0,  //
+                                         0, 0, 0, 0, 0, 0, 0, 1});
   }
   [[nodiscard]] constexpr bool is_multicast() const {
     return is_v4() ? (bytes_[12] & 0xF0) == 0xE0 : bytes_[0] == 0xFF;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+
 #include <tl/expected.hpp>
 
 #include "net/wire/bytes.h"
@@ -32,19 +33,19 @@ struct Frame {
 };
 
 enum class FrameError : std::uint8_t {
-  too_short,     // the bytes end before the headers do
-  not_ip,        // neither IPv4 nor IPv6
-  not_udp,       // another protocol, an extension header, or a fragment
-  not_roce,      // another UDP destination port
-  length_lies,   // the IP and UDP lengths contradict each other or the bytes
+  too_short,    // the bytes end before the headers do
+  not_ip,       // neither IPv4 nor IPv6
+  not_udp,      // another protocol, an extension header, or a fragment
+  not_roce,     // another UDP destination port
+  length_lies,  // the IP and UDP lengths contradict each other or the bytes
 };
 [[nodiscard]] std::string_view to_string(FrameError error);
 
 // Takes a packet from its IP header on. Bytes after the IP packet (Ethernet padding) are ignored.
 [[nodiscard]] tl::expected<Frame, FrameError> parse_frame(Bytes ip_packet);
 
-// Writes IP and UDP headers before `roce_size` bytes of RoCEv2; returns their size. The IPv4 header's
-// checksum is right; the UDP checksum is 0 as IBTA A17.9.2 asks.
+// Writes IP and UDP headers before `roce_size` bytes of RoCEv2; returns their size. The IPv4
+// header's checksum is right; the UDP checksum is 0 as IBTA A17.9.2 asks.
 std::size_t write_ip_udp(MutableBytes bytes, const Path& path, Ipv4Fragment fragment,
                          std::size_t roce_size);
 

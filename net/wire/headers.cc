@@ -33,9 +33,9 @@ Bth Bth::parse(Bytes bytes) {
 
 void Bth::serialize(MutableBytes bytes) const {
   bytes[0] = opcode;
-  bytes[1] = static_cast<std::uint8_t>(flag(solicited, kSolicitedBit) |
-                                       flag(migration, kMigrationBit) | (pad_count & 3) << 4 |
-                                       (version & 0xF));
+  bytes[1] =
+      static_cast<std::uint8_t>(flag(solicited, kSolicitedBit) | flag(migration, kMigrationBit) |
+                                (pad_count & 3) << 4 | (version & 0xF));
   store_be(bytes, 2, pkey.value());
   bytes[4] = static_cast<std::uint8_t>(flag(fecn, kFecnBit) | flag(becn, kBecnBit));
   store_be<std::uint32_t, 3>(bytes, 5, destination.value());

@@ -6,7 +6,8 @@
 
 namespace urxe::wire {
 
-// A number that is only compared and printed. `Tag` makes the type, `Bits` is its width on the wire.
+// A number that is only compared and printed. `Tag` makes the type, `Bits` is its width on the
+// wire.
 template <typename Tag, typename Value, unsigned Bits>
 class Number {
  public:
@@ -36,8 +37,8 @@ inline constexpr QKey kGsiQKey{0x80010000};
 
 constexpr Msn next(Msn msn) { return Msn{msn.value() + 1}; }
 
-// A packet sequence number: 24 bits that wrap. There is no operator<, because "before" has a meaning
-// only within half of the number space (IBTA 9.7.2).
+// A packet sequence number: 24 bits that wrap. There is no operator<, because "before" has a
+// meaning only within half of the number space (IBTA 9.7.2).
 class Psn {
  public:
   static constexpr std::uint32_t kModulus = 1U << 24;

@@ -115,8 +115,7 @@ constexpr auto kDataOpcodes = [] {
   opcodes.fill(kAbsent);
   for (const OpcodeInfo& row : kTable) {
     if (row.operation != send && row.operation != rdma_write) continue;
-    const std::size_t index =
-        data_index(row.service, row.operation, row.position, trailer_of(row));
+    const std::size_t index = data_index(row.service, row.operation, row.position, trailer_of(row));
     opcodes[index] = static_cast<std::uint8_t>(row.opcode);
   }
   return opcodes;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+
 #include <tl/expected.hpp>
 
 #include "net/wire/bytes.h"
@@ -14,13 +15,13 @@ namespace urxe::wire {
 
 // Why bytes are not a packet.
 enum class ParseError : std::uint8_t {
-  too_short,         // no room for a BTH and an ICRC
-  unaligned,         // the length is not a multiple of four
-  unknown_version,   // TVer is not 0
-  unknown_opcode,    // reserved, or of a service that urxe lacks (RD, XRC)
-  headers_cut_off,   // the opcode promises headers that do not fit
-  bad_pad,           // the pad count exceeds the payload
-  surplus_payload,   // the opcode allows no payload, or another amount
+  too_short,        // no room for a BTH and an ICRC
+  unaligned,        // the length is not a multiple of four
+  unknown_version,  // TVer is not 0
+  unknown_opcode,   // reserved, or of a service that urxe lacks (RD, XRC)
+  headers_cut_off,  // the opcode promises headers that do not fit
+  bad_pad,          // the pad count exceeds the payload
+  surplus_payload,  // the opcode allows no payload, or another amount
 };
 [[nodiscard]] std::string_view to_string(ParseError error);
 
@@ -39,8 +40,8 @@ struct Packet {
   Bytes payload;                    // without the pad; borrowed from the parsed bytes
 };
 
-// Takes a UDP payload: BTH to ICRC. Checks every length that the packet itself decides; what depends
-// on a QP (the path MTU) is the transport's to check. The ICRC is not looked at.
+// Takes a UDP payload: BTH to ICRC. Checks every length that the packet itself decides; what
+// depends on a QP (the path MTU) is the transport's to check. The ICRC is not looked at.
 [[nodiscard]] tl::expected<Packet, ParseError> parse_packet(Bytes bytes);
 
 // Writes BTH and extension headers as `packet.info` wants them; returns their size. `bytes` has at

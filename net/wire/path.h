@@ -30,7 +30,8 @@ struct Path {
 };
 
 // A packet that the device wants sent: `size` bytes (BTH to the end of the pad) stand in the slot
-// that the caller gave. The ICRC is not among them: it covers the IP header, which the fabric writes.
+// that the caller gave. The ICRC is not among them: it covers the IP header, which the fabric
+// writes.
 struct Outbound {
   const Path* path = nullptr;  // valid until the device is called again
   std::size_t size = 0;

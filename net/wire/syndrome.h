@@ -46,8 +46,8 @@ class Syndrome {
 // How long a requester waits after an RNR NAK with this timer code (0...31; IBTA table 46).
 [[nodiscard]] constexpr std::chrono::microseconds rnr_delay(std::uint8_t timer_code) {
   constexpr std::array<std::uint32_t, 32> kMicroseconds{
-      655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,    320,
-      480,    640,  960,  1280, 1920,  2560,  3840,  5120,  7680,  10240,  15360,
+      655360, 10,    20,    30,    40,    60,     80,     120,    160,    240,   320,
+      480,    640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240, 15360,
       20480,  30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
   return std::chrono::microseconds(kMicroseconds[timer_code & 0x1F]);
 }
