@@ -5,7 +5,6 @@ namespace {
 
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint16_t kDontFragment = 0x4000;
-constexpr std::uint16_t kFragmentMask = 0x3FFF;  // more fragments, and the offset
 
 std::uint16_t ipv4_checksum(Bytes header) {
   std::uint32_t sum = 0;
@@ -28,7 +27,8 @@ tl::expected<IpPart, FrameError> parse_ipv4(Bytes bytes) {
   }
   if (total > bytes.size()) return tl::unexpected(FrameError::too_short);
   const std::uint16_t fragment = load_be<std::uint16_t>(bytes, 6);
-  if (bytes[9] != kProtocolUdp || (fragment & kFragmentMask) != 0) {
+  // The reserved flag, more fragments, an offset: none of them in a whole packet.
+  if (bytes[9] != kProtocolUdp || (fragment & ~kDontFragment) != 0) {
     return tl::unexpected(FrameError::not_udp);
   }
   IpPart part;
