@@ -54,6 +54,9 @@ tl::expected<IpPart, FrameError> parse_ipv6(Bytes bytes) {
   part.frame.path.hop_limit = bytes[7];
   part.frame.path.source = IpAddress::from_bytes(bytes.subspan(8, IpAddress::kSize));
   part.frame.path.destination = IpAddress::from_bytes(bytes.subspan(24, IpAddress::kSize));
+  if (part.frame.path.source.is_v4() || part.frame.path.destination.is_v4()) {
+    return tl::unexpected(FrameError::mapped_v4);
+  }
   part.udp = bytes.subspan(kIpv6Size, payload);
   return part;
 }
@@ -109,6 +112,8 @@ std::string_view to_string(FrameError error) {
       return "not a whole UDP packet";
     case FrameError::not_roce:
       return "not to UDP port 4791";
+    case FrameError::mapped_v4:
+      return "an IPv4-mapped address over IPv6";
     case FrameError::length_lies:
       return "contradicting lengths";
   }

@@ -37,6 +37,7 @@ enum class FrameError : std::uint8_t {
   not_ip,       // neither IPv4 nor IPv6
   not_udp,      // another protocol, an extension header, or a fragment
   not_roce,     // another UDP destination port
+  mapped_v4,    // an IPv4-mapped address in an IPv6 header: on the wire it means nothing
   length_lies,  // the IP and UDP lengths contradict each other or the bytes
 };
 [[nodiscard]] std::string_view to_string(FrameError error);

@@ -1,5 +1,6 @@
 #include "net/wire/frame.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -214,11 +215,22 @@ TEST_CASE("a UDP length other than what IP says is refused") {
   }
 }
 
+// A path knows its IP version by its source address, so such a packet would be taken for IPv4.
+TEST_CASE("IPv4-mapped addresses in an IPv6 header are refused") {
+  const auto mapped = IpAddress::from_v4(0x0A000001).bytes();
+  for (const std::ptrdiff_t at : {8, 24}) {
+    Buffer frame = frame_of(v6_path());
+    std::copy(mapped.begin(), mapped.end(), frame.begin() + at);
+    check_refused(frame, FrameError::mapped_v4);
+  }
+}
+
 TEST_CASE("every reason for refusing a frame has its own sentence") {
   CHECK(to_string(FrameError::too_short) == "the bytes end too early");
   CHECK(to_string(FrameError::not_ip) == "not an IP packet");
   CHECK(to_string(FrameError::not_udp) == "not a whole UDP packet");
   CHECK(to_string(FrameError::not_roce) == "not to UDP port 4791");
+  CHECK(to_string(FrameError::mapped_v4) == "an IPv4-mapped address over IPv6");
   CHECK(to_string(FrameError::length_lies) == "contradicting lengths");
 }
 
