@@ -26,8 +26,9 @@ tl::expected<IpPart, FrameError> parse_ipv4(Bytes bytes) {
     return tl::unexpected(FrameError::length_lies);
   }
   if (total > bytes.size()) return tl::unexpected(FrameError::too_short);
+  if (header_size != kIpv4Size) return tl::unexpected(FrameError::not_udp);  // IBA CA17-3
   const std::uint16_t fragment = load_be<std::uint16_t>(bytes, 6);
-  // The reserved flag, more fragments, an offset: none of them in a whole packet.
+  // IBA CA17-8, CA17-10. Of the flags only DF may be set; where it is not, nothing is lost.
   if (bytes[9] != kProtocolUdp || (fragment & ~kDontFragment) != 0) {
     return tl::unexpected(FrameError::not_udp);
   }
@@ -46,6 +47,7 @@ tl::expected<IpPart, FrameError> parse_ipv6(Bytes bytes) {
   if (bytes.size() < kIpv6Size) return tl::unexpected(FrameError::too_short);
   const std::size_t payload = load_be<std::uint16_t>(bytes, 4);
   if (payload > bytes.size() - kIpv6Size) return tl::unexpected(FrameError::too_short);
+  // IBA CA17-16: no extension headers.
   if (bytes[6] != kProtocolUdp) return tl::unexpected(FrameError::not_udp);
   const std::uint32_t first_word = load_be<std::uint32_t>(bytes, 0);
   IpPart part;
@@ -63,7 +65,7 @@ tl::expected<IpPart, FrameError> parse_ipv6(Bytes bytes) {
 
 tl::expected<IpPart, FrameError> parse_ip(Bytes bytes) {
   if (bytes.empty()) return tl::unexpected(FrameError::too_short);
-  switch (bytes[0] >> 4) {
+  switch (bytes[0] >> 4) {  // IBA CA17-1, CA17-27
     case 4:
       return parse_ipv4(bytes);
     case 6:
@@ -109,7 +111,7 @@ std::string_view to_string(FrameError error) {
     case FrameError::not_ip:
       return "not an IP packet";
     case FrameError::not_udp:
-      return "not a whole UDP packet";
+      return "not a plain, whole UDP packet";
     case FrameError::not_roce:
       return "not to UDP port 4791";
     case FrameError::mapped_v4:
@@ -127,6 +129,7 @@ tl::expected<Frame, FrameError> parse_frame(Bytes ip_packet) {
   if (udp.size() < kUdpSize) return tl::unexpected(FrameError::length_lies);
   if (load_be<std::uint16_t>(udp, 2) != kRoceUdpPort) return tl::unexpected(FrameError::not_roce);
   const std::size_t udp_size = load_be<std::uint16_t>(udp, 4);
+  // IBA CA17-6, CA17-15, CA17-21: all lengths end with the ICRC.
   if (udp_size != udp.size()) return tl::unexpected(FrameError::length_lies);
   part->frame.path.source_port = load_be<std::uint16_t>(udp, 0);
   part->frame.roce = udp.subspan(kUdpSize);
