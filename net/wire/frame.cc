@@ -5,7 +5,6 @@ namespace {
 
 constexpr std::uint8_t kProtocolUdp = 17;
 constexpr std::uint16_t kDontFragment = 0x4000;
-constexpr std::uint16_t kFragmentMask = 0x3FFF;  // more fragments, and the offset
 
 std::uint16_t ipv4_checksum(Bytes header) {
   std::uint32_t sum = 0;
@@ -27,8 +26,10 @@ tl::expected<IpPart, FrameError> parse_ipv4(Bytes bytes) {
     return tl::unexpected(FrameError::length_lies);
   }
   if (total > bytes.size()) return tl::unexpected(FrameError::too_short);
+  if (header_size != kIpv4Size) return tl::unexpected(FrameError::not_udp);  // IBA CA17-3
   const std::uint16_t fragment = load_be<std::uint16_t>(bytes, 6);
-  if (bytes[9] != kProtocolUdp || (fragment & kFragmentMask) != 0) {
+  // IBA CA17-8, CA17-10. Of the flags only DF may be set; where it is not, nothing is lost.
+  if (bytes[9] != kProtocolUdp || (fragment & ~kDontFragment) != 0) {
     return tl::unexpected(FrameError::not_udp);
   }
   IpPart part;
@@ -46,6 +47,7 @@ tl::expected<IpPart, FrameError> parse_ipv6(Bytes bytes) {
   if (bytes.size() < kIpv6Size) return tl::unexpected(FrameError::too_short);
   const std::size_t payload = load_be<std::uint16_t>(bytes, 4);
   if (payload > bytes.size() - kIpv6Size) return tl::unexpected(FrameError::too_short);
+  // IBA CA17-16: no extension headers.
   if (bytes[6] != kProtocolUdp) return tl::unexpected(FrameError::not_udp);
   const std::uint32_t first_word = load_be<std::uint32_t>(bytes, 0);
   IpPart part;
@@ -54,13 +56,16 @@ tl::expected<IpPart, FrameError> parse_ipv6(Bytes bytes) {
   part.frame.path.hop_limit = bytes[7];
   part.frame.path.source = IpAddress::from_bytes(bytes.subspan(8, IpAddress::kSize));
   part.frame.path.destination = IpAddress::from_bytes(bytes.subspan(24, IpAddress::kSize));
+  if (part.frame.path.source.is_v4() || part.frame.path.destination.is_v4()) {
+    return tl::unexpected(FrameError::mapped_v4);
+  }
   part.udp = bytes.subspan(kIpv6Size, payload);
   return part;
 }
 
 tl::expected<IpPart, FrameError> parse_ip(Bytes bytes) {
   if (bytes.empty()) return tl::unexpected(FrameError::too_short);
-  switch (bytes[0] >> 4) {
+  switch (bytes[0] >> 4) {  // IBA CA17-1, CA17-27
     case 4:
       return parse_ipv4(bytes);
     case 6:
@@ -106,9 +111,11 @@ std::string_view to_string(FrameError error) {
     case FrameError::not_ip:
       return "not an IP packet";
     case FrameError::not_udp:
-      return "not a whole UDP packet";
+      return "not a plain, whole UDP packet";
     case FrameError::not_roce:
       return "not to UDP port 4791";
+    case FrameError::mapped_v4:
+      return "an IPv4-mapped address over IPv6";
     case FrameError::length_lies:
       return "contradicting lengths";
   }
@@ -122,6 +129,7 @@ tl::expected<Frame, FrameError> parse_frame(Bytes ip_packet) {
   if (udp.size() < kUdpSize) return tl::unexpected(FrameError::length_lies);
   if (load_be<std::uint16_t>(udp, 2) != kRoceUdpPort) return tl::unexpected(FrameError::not_roce);
   const std::size_t udp_size = load_be<std::uint16_t>(udp, 4);
+  // IBA CA17-6, CA17-15, CA17-21: all lengths end with the ICRC.
   if (udp_size != udp.size()) return tl::unexpected(FrameError::length_lies);
   part->frame.path.source_port = load_be<std::uint16_t>(udp, 0);
   part->frame.roce = udp.subspan(kUdpSize);

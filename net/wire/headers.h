@@ -115,11 +115,11 @@ struct Aeth {
   friend bool operator==(const Aeth&, const Aeth&) = default;
 };
 
-// FLUSH extended transport header, IBTA 1.5 annex A19: 28 reserved bits lead the word.
+// FLUSH extended transport header, IBTA 1.5 annex A19.
 //
-//  +-----------------------------------------------+-------+-------+
-//  |                  reserved 24                  | Sel 4 | Type 4|
-//  +-----------------------------------------------+-------+-------+
+//  +---------------------------------------------------+-----+-----+
+//  |                    reserved (26)                  |Sel 2|Plt 4|
+//  +---------------------------------------------------+-----+-----+
 struct Feth {
   std::uint8_t placement = 0;    // bit 0: global visibility, bit 1: persistence
   std::uint8_t selectivity = 0;  // 0: the range of the RETH, 1: the whole memory region

@@ -30,13 +30,14 @@ class IcrcSeed {
   bool v4_;
 };
 
-// The ICRC of a packet: `packet` is BTH to pad. It stands on the wire least significant byte first.
+// The ICRC of a packet: `packet` is BTH to pad, at least kBthSize. It stands on the wire least
+// significant byte first.
 [[nodiscard]] std::uint32_t icrc(std::uint32_t seed, Bytes packet);
 
 [[nodiscard]] std::uint32_t load_icrc(Bytes packet_with_icrc);
 void store_icrc(MutableBytes packet_with_icrc, std::uint32_t icrc);
 
-// Whether the last four bytes are the ICRC of the rest.
+// Whether the last four bytes are the ICRC of the rest. What is too short for a packet has none.
 [[nodiscard]] bool icrc_matches(std::uint32_t seed, Bytes packet_with_icrc);
 
 // Finds the IPv4 identification that makes an ICRC right. A corrupted packet has a chance of 2^-15

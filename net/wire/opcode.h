@@ -77,13 +77,13 @@ enum class Opcode : std::uint8_t {
 // The headers that may follow the BTH, in the order in which they appear on the wire.
 enum class Header : std::uint8_t {
   deth = 1 << 0,
-  reth = 1 << 1,
-  atomic_eth = 1 << 2,
-  aeth = 1 << 3,
-  atomic_ack_eth = 1 << 4,
-  immediate = 1 << 5,
-  ieth = 1 << 6,
-  feth = 1 << 7,
+  feth = 1 << 1,
+  reth = 1 << 2,
+  atomic_eth = 1 << 3,
+  aeth = 1 << 4,
+  atomic_ack_eth = 1 << 5,
+  immediate = 1 << 6,
+  ieth = 1 << 7,
 };
 
 class HeaderSet {

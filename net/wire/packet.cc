@@ -1,5 +1,7 @@
 #include "net/wire/packet.h"
 
+#include <optional>
+
 namespace urxe::wire {
 namespace {
 
@@ -42,6 +44,24 @@ bool payload_is_allowed(const OpcodeInfo& info, std::size_t size) {
   return false;
 }
 
+// Fills `packet` in place: it is large, and a copy would cost as much as the parsing.
+std::optional<ParseError> parse_into(Packet& packet, Bytes bytes) {
+  if (bytes.size() < kBthSize + kIcrcSize) return ParseError::too_short;
+  if (bytes.size() % 4 != 0) return ParseError::unaligned;
+  packet.bth = Bth::parse(bytes);
+  if (packet.bth.version != 0) return ParseError::unknown_version;
+  packet.info = find_opcode(packet.bth.opcode);
+  if (packet.info == nullptr) return ParseError::unknown_opcode;
+  const std::size_t header_size = packet.info->header_size();
+  if (bytes.size() < header_size + kIcrcSize) return ParseError::headers_cut_off;
+  const std::size_t padded = bytes.size() - header_size - kIcrcSize;
+  if (packet.bth.pad_count > padded) return ParseError::bad_pad;
+  packet.payload = bytes.subspan(header_size, padded - packet.bth.pad_count);
+  if (!payload_is_allowed(*packet.info, packet.payload.size())) return ParseError::surplus_payload;
+  parse_extensions(packet, bytes.subspan(kBthSize));
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view to_string(ParseError error) {
@@ -65,22 +85,8 @@ std::string_view to_string(ParseError error) {
 }
 
 tl::expected<Packet, ParseError> parse_packet(Bytes bytes) {
-  if (bytes.size() < kBthSize + kIcrcSize) return tl::unexpected(ParseError::too_short);
-  if (bytes.size() % 4 != 0) return tl::unexpected(ParseError::unaligned);
-  Packet packet;
-  packet.bth = Bth::parse(bytes);
-  if (packet.bth.version != 0) return tl::unexpected(ParseError::unknown_version);
-  packet.info = find_opcode(packet.bth.opcode);
-  if (packet.info == nullptr) return tl::unexpected(ParseError::unknown_opcode);
-  const std::size_t header_size = packet.info->header_size();
-  if (bytes.size() < header_size + kIcrcSize) return tl::unexpected(ParseError::headers_cut_off);
-  const std::size_t padded = bytes.size() - header_size - kIcrcSize;
-  if (packet.bth.pad_count > padded) return tl::unexpected(ParseError::bad_pad);
-  packet.payload = bytes.subspan(header_size, padded - packet.bth.pad_count);
-  if (!payload_is_allowed(*packet.info, packet.payload.size())) {
-    return tl::unexpected(ParseError::surplus_payload);
-  }
-  parse_extensions(packet, bytes.subspan(kBthSize));
+  tl::expected<Packet, ParseError> packet;
+  if (const auto error = parse_into(*packet, bytes)) packet = tl::unexpected(*error);
   return packet;
 }
 

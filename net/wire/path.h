@@ -8,7 +8,7 @@
 
 namespace urxe::wire {
 
-inline constexpr std::uint16_t kRoceUdpPort = 4791;
+inline constexpr std::uint16_t kRoceUdpPort = 4791;  // IBA CA17-20
 inline constexpr std::uint8_t kDefaultHopLimit = 64;
 
 // The two low bits of an IP traffic class (RFC 3168).
