@@ -17,8 +17,6 @@ constexpr std::string_view kPrefix = "urxe-tree.";
 constexpr std::string_view kRandomPart = "XXXXXX";
 // Another process may take a directory that is not locked yet for a leftover; then we try again.
 constexpr int kAttempts = 16;
-// Our descriptor keeps away from the low numbers: programs expect to get those.
-constexpr int kLowestDescriptor = 500;
 // Deeper than any tree of ours.
 constexpr int kMaxDepth = 32;
 
@@ -82,13 +80,6 @@ void remove_leftovers(const std::string& base) {
   close(directory);
 }
 
-int move_up(int descriptor) {
-  const int higher = fcntl(descriptor, F_DUPFD_CLOEXEC, kLowestDescriptor);
-  if (higher < 0) return descriptor;
-  close(descriptor);
-  return higher;
-}
-
 bool is_linked(int directory) {
   struct stat status {};
   return fstat(directory, &status) == 0 && status.st_nlink > 0;
@@ -114,7 +105,7 @@ tl::expected<std::optional<Made>, int> make_and_lock(const std::string& base) {
     close(directory);
     return std::nullopt;
   }
-  return Made{.path = path, .descriptor = move_up(directory)};
+  return Made{.path = path, .descriptor = directory};
 }
 
 }  // namespace
@@ -161,18 +152,15 @@ PrivateDirectory::PrivateDirectory(std::string path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor), owner_(getpid()) {}
 
 PrivateDirectory::~PrivateDirectory() {
-  const int descriptor = descriptor_;
-  if (owner_ == getpid()) {
-    remove_contents(descriptor, kMaxDepth);
-    rmdir(path_.c_str());
-  }
-  close(descriptor);
+  if (owner_ != getpid()) return;
+  remove_contents(descriptor(), kMaxDepth);
+  rmdir(path_.c_str());
 }
 
 bool PrivateDirectory::is_reachable() const {
   struct stat by_path {};
   struct stat by_descriptor {};
-  if (stat(path_.c_str(), &by_path) != 0 || fstat(descriptor_, &by_descriptor) != 0) return false;
+  if (stat(path_.c_str(), &by_path) != 0 || fstat(descriptor(), &by_descriptor) != 0) return false;
   return by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino &&
          by_path.st_uid == geteuid();
 }

@@ -1,13 +1,14 @@
 // A directory that belongs to one process and vanishes with it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
+
+#include "verbs/preload/private_descriptor.h"
 
 namespace urxe::verbs {
 
@@ -33,8 +34,8 @@ class PrivateDirectory {
   ~PrivateDirectory();
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // The open, locked directory. Whoever moves it to another number stores that here.
-  [[nodiscard]] std::atomic<int>& descriptor() { return descriptor_; }
+  // The open, locked directory.
+  [[nodiscard]] int descriptor() const { return descriptor_.number(); }
   // Whether this process, as it is now (removed by its parent, another user id, another root
   // directory), still reaches it.
   [[nodiscard]] bool is_reachable() const;
@@ -43,7 +44,7 @@ class PrivateDirectory {
   PrivateDirectory(std::string path, int descriptor);
 
   std::string path_;
-  std::atomic<int> descriptor_;
+  PrivateDescriptor descriptor_;
   int owner_;  // process id
 };
 

@@ -121,21 +121,21 @@ std::optional<ino_t> PrivateTree::find(const std::string& path) const {
   return status.st_dev == file_system_ ? status.st_ino : 0;
 }
 
-bool PrivateTree::prepare(const std::string& path) {
+std::optional<ino_t> PrivateTree::prepare(const std::string& path) {
   auto inode = find(path);
   if (!inode) {
     // It may be in a directory that is not filled yet.
     for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
          slash = path.find('/', slash + 1)) {
       const auto parent = find(path.substr(0, slash));
-      if (!parent) return false;
+      if (!parent) return std::nullopt;
       prepare(*parent);
     }
     inode = find(path);
-    if (!inode) return false;
+    if (!inode) return std::nullopt;
   }
   prepare(*inode);
-  return true;
+  return inode;
 }
 
 void PrivateTree::prepare(ino_t inode) {

@@ -53,8 +53,9 @@ class PrivateTree {
   // Runs `action` before the file or directory at `path` is used.
   void on_use(const std::string& path, std::function<void()> action);
 
-  // Makes `path` ready to be used. False: it is not there.
-  bool prepare(const std::string& path);
+  // Makes `path` ready to be used. Its inode, 0 for a file of the kernel's; nothing: it is not
+  // there.
+  std::optional<ino_t> prepare(const std::string& path);
   // The same for a file that the program reached without naming it in full.
   void prepare(ino_t inode);
   // The device whose stand-in is `inode`.
