@@ -29,7 +29,6 @@ template <typename Result, typename Act, typename Native>
 [[gnu::noinline]] Result call_file(int fd, Act act, Native native) {
   const auto reference = descriptors.find(fd);
   if (!reference || reference.is_private()) return native();
-  const NotCancelled not_cancelled;
   const int saved_errno = errno;
   EmulatedFile* const file = reference.file();
   const Result result = file != nullptr ? act(*file) : Result{-EIO};

@@ -161,7 +161,7 @@ class DeviceFiles {
       const std::string home = path(port_, directory.name);
       tree_.add_directory(home);
       tree_.on_use(home, [&tree = tree_, &provider = provider_, index = index_, &directory, home,
-                          filled = false]() mutable {
+                          filled = false](auto) mutable {
         if (!filled) fill_counters(tree, provider, index, directory, home);
         filled = true;
       });

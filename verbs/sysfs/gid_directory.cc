@@ -1,54 +1,65 @@
 #include "verbs/sysfs/gid_directory.h"
 
+#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "verbs/config/device_config.h"
 
 namespace urxe::verbs {
+namespace {
+
+// Beyond the table if `name` is no number.
+std::size_t index_of(std::string_view name) {
+  std::size_t index = kGidTableSize;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  const bool is_number = error == std::errc() && end == name.data() + name.size();
+  return is_number ? index : kGidTableSize;
+}
+
+}  // namespace
 
 void GidDirectory::add(PrivateTree& tree, std::string path, Gids gids, Format format,
                        std::string unused) {
   tree.add_directory(path);
   const std::shared_ptr<GidDirectory> directory(
-      new GidDirectory(tree, path, std::move(gids), std::move(format), std::move(unused)));
-  tree.on_use(path, [directory] { directory->update(); });
+      new GidDirectory(tree, path, std::move(gids), std::move(format), unused));
+  tree.on_use(path, [directory](std::string_view wanted) { directory->update(wanted); });
 }
 
 GidDirectory::GidDirectory(PrivateTree& tree, std::string path, Gids gids, Format format,
-                           std::string unused)
+                           const std::string& unused)
     : tree_(tree),
       path_(std::move(path)),
       unused_path_("/unused" + path_),
       gids_(std::move(gids)),
       format_(std::move(format)),
-      unused_(std::move(unused)) {}
-
-void GidDirectory::update() {
-  std::vector<wire::IpAddress> gids = gids_();
-  gids.resize(kGidTableSize);
-  if (gids == shown_) return;
-  const bool first = shown_.empty();
-  // The directory's action keeps this object alive; the entries' actions need not.
-  const auto action = [this] { update(); };
-  if (first) {
-    tree_.add_file(unused_path_, unused_);
-    tree_.on_use(unused_path_, action);
-  }
-  for (std::size_t i = 0; i < gids.size(); ++i) {
-    if (!first && gids[i] == shown_[i]) continue;
-    if (!first) tree_.remove(path_ + '/' + std::to_string(i));
-    show(i, gids[i], action);
-  }
-  shown_ = std::move(gids);
+      shown_(kGidTableSize) {
+  tree_.add_file(unused_path_, unused);
+  tree_.on_use(unused_path_, [this](auto) { update("none"); });
 }
 
-void GidDirectory::show(std::size_t index, const wire::IpAddress& gid,
-                        const std::function<void()>& action) {
+// Brings the files that exist up to date, and adds the one that is wanted, or all.
+void GidDirectory::update(std::string_view wanted) {
+  std::vector<wire::IpAddress> gids = gids_();
+  gids.resize(kGidTableSize);
+  const std::size_t index = index_of(wanted);
+  for (std::size_t i = 0; i < gids.size(); ++i) {
+    const bool exists = shown_[i].has_value();
+    const bool add = wanted.empty() || index == i;
+    if (exists ? *shown_[i] == gids[i] : !add) continue;
+    if (exists) tree_.remove(path_ + '/' + std::to_string(i));
+    show(i, gids[i]);
+  }
+}
+
+void GidDirectory::show(std::size_t index, const wire::IpAddress& gid) {
   const std::string entry = path_ + '/' + std::to_string(index);
+  shown_[index] = gid;
   if (gid.is_unspecified()) return tree_.add_alias(entry, unused_path_);
   tree_.add_file(entry, format_(gid));
-  tree_.on_use(entry, action);
+  // The directory's action keeps this object alive.
+  tree_.on_use(entry, [this](auto) { update("none"); });
 }
 
 std::string gid_text(const wire::IpAddress& gid) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/wire/address.h"
@@ -10,8 +12,8 @@
 
 namespace urxe::verbs {
 
-// One of them: a file for each entry of the table, all made when somebody first looks. Most entries
-// are unused, so those are links to one file.
+// One of them: a file for each entry of the table, made when somebody asks for it, or all of them
+// when somebody lists the directory. Most entries are unused; those are links to one file.
 class GidDirectory {
  public:
   using Gids = std::function<std::vector<wire::IpAddress>()>;
@@ -23,18 +25,18 @@ class GidDirectory {
                   std::string unused);
 
  private:
-  GidDirectory(PrivateTree& tree, std::string path, Gids gids, Format format, std::string unused);
+  GidDirectory(PrivateTree& tree, std::string path, Gids gids, Format format,
+               const std::string& unused);
 
-  void update();
-  void show(std::size_t index, const wire::IpAddress& gid, const std::function<void()>& action);
+  void update(std::string_view wanted);
+  void show(std::size_t index, const wire::IpAddress& gid);
 
   PrivateTree& tree_;
   const std::string path_;
   const std::string unused_path_;
   const Gids gids_;
   const Format format_;
-  const std::string unused_;
-  std::vector<wire::IpAddress> shown_;  // empty until the directory is filled
+  std::vector<std::optional<wire::IpAddress>> shown_;  // by index, what the file says if it exists
 };
 
 // A GID as the kernel prints it: fe80:0000:0000:0000:5054:00ff:fe88:0002

@@ -64,7 +64,7 @@ void PrivateTree::add_file(const std::string& path, const std::string& text) {
 void PrivateTree::add_live_file(const std::string& path, Text text) {
   std::string shown = text();
   add_file(path, shown);
-  on_use(path, [this, path, text = std::move(text), shown = std::move(shown)]() mutable {
+  on_use(path, [this, path, text = std::move(text), shown = std::move(shown)](auto) mutable {
     std::string now = text();
     if (now == shown) return;
     rewrite(path, now);
@@ -108,9 +108,9 @@ void PrivateTree::remove(const std::string& path) {
   unlinkat(directory, relative(path), 0);
 }
 
-void PrivateTree::on_use(const std::string& path, std::function<void()> action) {
+void PrivateTree::on_use(const std::string& path, Action action) {
   if (const auto inode = find(path)) {
-    specials_[*inode].action = std::make_shared<std::function<void()>>(std::move(action));
+    specials_[*inode].action = std::make_shared<Action>(std::move(action));
   }
 }
 
@@ -124,26 +124,30 @@ std::optional<ino_t> PrivateTree::find(const std::string& path) const {
 std::optional<ino_t> PrivateTree::prepare(const std::string& path) {
   auto inode = find(path);
   if (!inode) {
-    // It may be in a directory that is not filled yet.
-    for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
-         slash = path.find('/', slash + 1)) {
-      const auto parent = find(path.substr(0, slash));
-      if (!parent) return std::nullopt;
-      prepare(*parent);
-    }
+    make_missing(path);
     inode = find(path);
-    if (!inode) return std::nullopt;
   }
-  prepare(*inode);
+  if (inode) prepare(*inode);
   return inode;
 }
 
-void PrivateTree::prepare(ino_t inode) {
+// `path` may lead through directories that are not filled yet.
+void PrivateTree::make_missing(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos;) {
+    const auto directory = find(path.substr(0, slash));
+    if (!directory) return;
+    const std::size_t next = path.find('/', slash + 1);
+    prepare(*directory, std::string_view(path).substr(slash + 1, next - slash - 1));
+    slash = next;
+  }
+}
+
+void PrivateTree::prepare(ino_t inode, std::string_view missing_entry) {
   const auto special = specials_.find(inode);
   if (special == specials_.end() || !special->second.action) return;
   // The action may add and remove files, and with them itself.
   const auto action = special->second.action;
-  (*action)();
+  (*action)(missing_entry);
 }
 
 std::optional<dev_t> PrivateTree::device_number(ino_t inode) const {

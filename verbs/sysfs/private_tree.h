@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include <sys/types.h>
@@ -19,12 +20,14 @@ namespace urxe::verbs {
 // the program knows ("/sys/class/infiniband"); parent directories come by themselves.
 //
 // Files whose content changes, and directories that are filled when somebody looks, have an action
-// that runs before they are used: prepare().
+// that runs before they are used: prepare(). A directory's is told which entry is wanted and not
+// there yet, or nothing if the directory itself is wanted.
 //
 // Thread rule: the owner's lock is held in every call.
 class PrivateTree {
  public:
   using Text = std::function<std::string()>;
+  using Action = std::function<void(std::string_view missing_entry)>;
 
   explicit PrivateTree(std::unique_ptr<PrivateDirectory> directory);
   PrivateTree(const PrivateTree&) = delete;
@@ -51,13 +54,13 @@ class PrivateTree {
   void add_device(const std::string& path, dev_t number);
   void remove(const std::string& path);
   // Runs `action` before the file or directory at `path` is used.
-  void on_use(const std::string& path, std::function<void()> action);
+  void on_use(const std::string& path, Action action);
 
   // Makes `path` ready to be used. Its inode, 0 for a file of the kernel's; nothing: it is not
   // there.
   std::optional<ino_t> prepare(const std::string& path);
   // The same for a file that the program reached without naming it in full.
-  void prepare(ino_t inode);
+  void prepare(ino_t inode, std::string_view missing_entry = {});
   // The device whose stand-in is `inode`.
   [[nodiscard]] std::optional<dev_t> device_number(ino_t inode) const;
 
@@ -65,11 +68,12 @@ class PrivateTree {
   // What is special about a file.
   struct Special {
     dev_t device = 0;
-    std::shared_ptr<std::function<void()>> action;
+    std::shared_ptr<Action> action;
   };
 
   void make_parents(const std::string& path);
   std::optional<ino_t> find(const std::string& path) const;
+  void make_missing(const std::string& path);
   void rewrite(const std::string& path, const std::string& text);
   void note_error(bool success);
 
