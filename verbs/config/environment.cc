@@ -1,22 +1,34 @@
 #include "verbs/config/environment.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <memory>
 
 #include <dirent.h>
+#include <unistd.h>
 
 namespace urxe::verbs {
 namespace {
 
 constexpr std::string_view kUverbs = "uverbs";
 
-std::vector<std::string> names_in(const char* directory) {
+// An emulated device: this program itself may run with the library preloaded.
+bool is_emulated(const std::string& link) {
+  std::array<char, 256> target{};
+  const ssize_t size = readlink(link.c_str(), target.data(), target.size());
+  if (size <= 0) return false;
+  const std::string_view text(target.data(), static_cast<std::size_t>(size));
+  return text.find("/virtual/urxe/") != std::string_view::npos;
+}
+
+std::vector<std::string> real_names_in(const std::string& directory) {
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(directory), &closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(directory.c_str()), &closedir);
   if (!stream) return names;
   while (const dirent* entry = readdir(stream.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    if (entry->d_name[0] == '.' || is_emulated(directory + '/' + entry->d_name)) continue;
+    names.emplace_back(entry->d_name);
   }
   return names;
 }
@@ -38,8 +50,8 @@ tl::expected<Environment, std::string> read_environment(
 
 RealDevices find_real_devices() {
   RealDevices real;
-  real.names = names_in("/sys/class/infiniband");
-  for (const std::string& name : names_in("/sys/class/infiniband_verbs")) {
+  real.names = real_names_in("/sys/class/infiniband");
+  for (const std::string& name : real_names_in("/sys/class/infiniband_verbs")) {
     if (!name.starts_with(kUverbs)) continue;
     unsigned number = 0;
     std::from_chars(name.data() + kUverbs.size(), name.data() + name.size(), number);

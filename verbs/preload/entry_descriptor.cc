@@ -121,13 +121,6 @@ int control(int fd, int command, Native native) {
   return native();
 }
 
-// If it could be opened, libibverbs would believe that what it lists is all there is.
-[[gnu::noinline]] bool hides_rdma_netlink() {
-  const NotCancelled not_cancelled;
-  Guest* const guest = Guest::instance();
-  return guest != nullptr && guest->has_devices();
-}
-
 }  // namespace
 }  // namespace urxe::verbs
 
@@ -196,7 +189,8 @@ int on_fcntl64(int fd, int command, void* argument) {
 }
 
 int on_socket(int domain, int type, int protocol) {
-  if (domain == AF_NETLINK && protocol == NETLINK_RDMA && hides_rdma_netlink()) [[unlikely]] {
+  // If it could be opened, libibverbs would believe that what it lists is all there is.
+  if (domain == AF_NETLINK && protocol == NETLINK_RDMA && Guest::has_devices()) [[unlikely]] {
     errno = EPROTONOSUPPORT;
     return -1;
   }

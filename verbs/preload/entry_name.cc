@@ -123,7 +123,11 @@ char* on_canonicalize_file_name(const char* path) {
 }
 
 int on_chdir(const char* path) {
-  return with_path(AT_FDCWD, path, [](const char* name) { return libc::chdir(name); });
+  return with_path(AT_FDCWD, path, [](const char* name) {
+    const int result = libc::chdir(name);
+    if (result == 0 && tree_in_use) Guest::use_working_directory();
+    return result;
+  });
 }
 
 char* on_getcwd(char* buffer, std::size_t size) { return outside(libc::getcwd(buffer, size)); }

@@ -15,7 +15,7 @@ constexpr int kNodeItself = O_PATH | O_DIRECTORY | O_EXCL;
 
 int open_located(const Guest::Located& located, int flags, mode_t mode) {
   if (located.device && (flags & kNodeItself) == 0) {
-    return Guest::instance()->open_device(*located.device, flags);
+    return Guest::open_device(*located.device, flags);
   }
   return libc::open(located.path.c_str(), flags, mode);
 }
@@ -36,10 +36,10 @@ int opened(int fd) {
 // The program came by itself to a file of the tree.
 int use_opened(int fd, int flags) {
   if (fd < 0) return fd;
-  const auto device = Guest::instance()->use(fd);
+  const auto device = Guest::use(fd);
   if (!device || (flags & kNodeItself) != 0) return fd;
   libc::close(fd);
-  return Guest::instance()->open_device(*device, flags);
+  return Guest::open_device(*device, flags);
 }
 
 template <typename Native>
@@ -66,7 +66,7 @@ template <typename Native>
 FILE* open_stream(const char* path, Native native) {
   return with_path(AT_FDCWD, path, [&](const char* name) {
     FILE* const stream = native(name);
-    if (stream != nullptr && tree_in_use) Guest::instance()->use(fileno(stream));
+    if (stream != nullptr && tree_in_use) Guest::use(fileno(stream));
     return stream;
   });
 }
@@ -149,7 +149,7 @@ FILE* on_freopen64(const char* path, const char* mode, FILE* file) {
 DIR* on_opendir(const char* path) {
   return with_path(AT_FDCWD, path, [](const char* name) {
     DIR* const stream = libc::opendir(name);
-    if (stream != nullptr && tree_in_use) Guest::instance()->use(dirfd(stream));
+    if (stream != nullptr && tree_in_use) Guest::use(dirfd(stream));
     return stream;
   });
 }

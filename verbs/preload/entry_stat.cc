@@ -49,7 +49,7 @@ struct FileId<struct statx> {
 
 template <typename Status>
 [[gnu::noinline]] void correct_stand_in(Status* status) {
-  const auto device = Guest::instance()->device_of(FileId<Status>::inode(*status));
+  const auto device = Guest::device_of(FileId<Status>::inode(*status));
   if (device) show_device(*status, *device);
 }
 

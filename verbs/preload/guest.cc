@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include <fcntl.h>
@@ -51,6 +50,20 @@ std::optional<std::string> real_path(const std::string& path) {
   return std::string(buffer.data());
 }
 
+// As the program would write it, absolute.
+std::optional<std::string> full_path(int directory, const char* path) {
+  if (*path == '/') return tidy_path(path);
+  std::array<char, PATH_MAX> base{};
+  if (directory == AT_FDCWD) {
+    if (libc::getcwd(base.data(), base.size()) == nullptr) return std::nullopt;
+  } else {
+    const std::string link = "/proc/self/fd/" + std::to_string(directory);
+    if (libc::readlink(link.c_str(), base.data(), base.size() - 1) <= 0) return std::nullopt;
+  }
+  if (base[0] != '/') return std::nullopt;
+  return tidy_path(outside_name(base.data()) + '/' + path);
+}
+
 }  // namespace
 
 constinit std::atomic<bool> tree_in_use{false};
@@ -74,37 +87,36 @@ class Guest::Visit {
   [[nodiscard]] bool is_unwanted() const { return was_inside_ || guest_.has_left_; }
 
  private:
-  Quiet quiet_;
   Guest& guest_;
   const bool was_inside_;
 };
 
-Guest* Guest::instance() {
-  if (Guest* guest = the_guest.load(std::memory_order_acquire)) return guest;
-  const Quiet quiet;
-  Guest* const made = new (std::nothrow) Guest;
+Guest& Guest::instance() {
+  if (Guest* guest = the_guest.load(std::memory_order_acquire)) return *guest;
+  auto made = std::make_unique<Guest>();
   Guest* expected = nullptr;
-  if (!the_guest.compare_exchange_strong(expected, made)) {
-    delete made;
-    return expected;
-  }
-  if (made != nullptr) pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-  return made;
+  if (!the_guest.compare_exchange_strong(expected, made.get())) return *expected;
+  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  return *made.release();
 }
 
 std::optional<Guest::Located> Guest::locate(int directory, const char* path) noexcept try {
-  const Visit visit(*this);
-  if (visit.is_unwanted()) return std::nullopt;
+  const Quiet quiet;
+  if (inside) return std::nullopt;
   auto full = full_path(directory, path);
   if (!full) return std::nullopt;
   const bool has_dots = find_dot_dot(*full).has_value();
-  if (!resolve_dot_dots(*full)) return std::nullopt;
+  if (!has_dots && !belongs_to_tree(*full)) return std::nullopt;
+  Guest& guest = instance();
+  const Visit visit(guest);
+  if (visit.is_unwanted() || !guest.resolve_dot_dots(*full)) return std::nullopt;
   // A way through our directories that leads out again is one that only we know.
-  if (!belongs_to_tree(*full) && has_dots) return Located{.path = *full, .device = {}};
-  if (!belongs_to_tree(*full) || !have_tree()) return std::nullopt;
-  Located located{.path = tree_->locate(*full), .device = {}};
+  if (!belongs_to_tree(*full)) return Located{.path = *full, .device = {}};
+  if (!guest.have_tree()) return std::nullopt;
+  PrivateTree& tree = *guest.tree_;
+  Located located{.path = tree.locate(*full), .device = {}};
   while (full->ends_with('/')) full->pop_back();
-  if (const auto inode = tree_->prepare(*full)) located.device = tree_->device_number(*inode);
+  if (const auto inode = tree.prepare(*full)) located.device = tree.device_number(*inode);
   return located;
 } catch (...) {
   return std::nullopt;
@@ -113,12 +125,27 @@ std::optional<Guest::Located> Guest::locate(int directory, const char* path) noe
 std::optional<dev_t> Guest::use(int fd) noexcept try {
   struct stat status {};
   if (libc::fstat(fd, &status) != 0 || status.st_dev != tree_file_system) return std::nullopt;
-  const Visit visit(*this);
-  if (visit.is_unwanted() || !tree_) return std::nullopt;
-  tree_->prepare(status.st_ino);
-  return tree_->device_number(status.st_ino);
+  const Quiet quiet;
+  Guest& guest = instance();
+  const Visit visit(guest);
+  if (visit.is_unwanted() || !guest.tree_) return std::nullopt;
+  guest.tree_->prepare(status.st_ino);
+  return guest.tree_->device_number(status.st_ino);
 } catch (...) {
   return std::nullopt;
+}
+
+void Guest::use_working_directory() noexcept try {
+  const Quiet quiet;
+  std::array<char, PATH_MAX> name{};
+  if (!tree_in_use || libc::getcwd(name.data(), name.size()) == nullptr) return;
+  const std::string_view directory = inside_private_directory(name.data());
+  Guest& guest = instance();
+  const Visit visit(guest);
+  if (directory.empty() || visit.is_unwanted() || !guest.tree_) return;
+  guest.tree_->prepare_below(directory);
+} catch (...) {
+  // The directory is as it was.
 }
 
 int Guest::open_device(dev_t device, int flags) noexcept {
@@ -130,7 +157,7 @@ int Guest::open_device(dev_t device, int flags) noexcept {
 
 tl::expected<int, int> Guest::open_node(dev_t device, int flags) noexcept try {
   const Quiet quiet;
-  DeviceNode* const node = node_of(device);
+  DeviceNode* const node = instance().node_of(device);
   if (node == nullptr) return tl::unexpected(ENXIO);
   auto opened = node->open(flags);
   if (!opened) return tl::unexpected(opened.error());
@@ -141,17 +168,23 @@ tl::expected<int, int> Guest::open_node(dev_t device, int flags) noexcept try {
   return tl::unexpected(ENOMEM);
 }
 
-std::optional<dev_t> Guest::device_of(ino_t inode) noexcept {
-  const Visit visit(*this);
-  if (visit.is_unwanted() || !tree_) return std::nullopt;
-  return tree_->device_number(inode);
+std::optional<dev_t> Guest::device_of(ino_t inode) noexcept try {
+  const Quiet quiet;
+  Guest& guest = instance();
+  const Visit visit(guest);
+  if (visit.is_unwanted() || !guest.tree_) return std::nullopt;
+  return guest.tree_->device_number(inode);
+} catch (...) {
+  return std::nullopt;
 }
 
 bool Guest::has_devices() noexcept try {
-  const Visit visit(*this);
+  const Quiet quiet;
+  Guest& guest = instance();
+  const Visit visit(guest);
   if (visit.is_unwanted()) return false;
-  make_machine_once();
-  return machine_ != nullptr;
+  guest.make_machine_once();
+  return guest.machine_ != nullptr;
 } catch (...) {
   return false;
 }
@@ -189,20 +222,6 @@ void Guest::make_tree() {
   tree_ = *std::move(tree);
   tree_file_system = tree_->file_system();
   tree_in_use = true;
-}
-
-// As the program would write it, absolute.
-std::optional<std::string> Guest::full_path(int directory, const char* path) {
-  if (*path == '/') return tidy_path(path);
-  std::array<char, PATH_MAX> base{};
-  if (directory == AT_FDCWD) {
-    if (libc::getcwd(base.data(), base.size()) == nullptr) return std::nullopt;
-  } else {
-    const std::string link = "/proc/self/fd/" + std::to_string(directory);
-    if (libc::readlink(link.c_str(), base.data(), base.size() - 1) <= 0) return std::nullopt;
-  }
-  if (base[0] != '/') return std::nullopt;
-  return tidy_path(outside_name(base.data()) + '/' + path);
 }
 
 // ".." follows symbolic links, of which the tree has many, so each is done by way of the real name.

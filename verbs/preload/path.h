@@ -12,12 +12,13 @@ namespace urxe::verbs {
 // point.
 extern std::atomic<bool> tree_in_use;
 
-// A word that is part of every path that belongs_to_tree() (device_tree.h).
+[[nodiscard]] inline bool begins_with(const char* text, const char* word) {
+  while (*word != '\0' && *text == *word) ++text, ++word;
+  return *word == '\0';
+}
+
+// A word that is part of every absolute path that belongs_to_tree() (device_tree.h).
 [[nodiscard]] inline bool has_marker(const char* path) {
-  const auto begins_with = [](const char* text, const char* word) {
-    while (*word != '\0' && *text == *word) ++text, ++word;
-    return *word == '\0';
-  };
   for (; *path != '\0'; ++path) {
     if (*path == 'i' && begins_with(path, "infiniband")) return true;
     if (*path == 'r' && begins_with(path, "rdma_cm")) return true;
@@ -26,12 +27,22 @@ extern std::atomic<bool> tree_in_use;
   return false;
 }
 
+// The same for relative paths. A program may have inherited a working directory in its parent's
+// tree, where some directories are filled only for who asks for them by these names.
+[[nodiscard]] inline bool has_relative_marker(const char* path) {
+  for (const char* at = path; *at != '\0'; ++at) {
+    if (*at == 'g' && begins_with(at, "gid")) return true;
+    if (*at == 'c' && (begins_with(at, "counters") || begins_with(at, "cm_"))) return true;
+  }
+  return has_marker(path);
+}
+
 // False is certain, but for paths that go through symbolic links of the user's or begin with a
 // detour
 // ("/tmp/../sys"). A few instructions for nearly all absolute paths.
 [[nodiscard]] inline bool may_concern(const char* path) {
   if (path == nullptr) return false;
-  if (*path != '/') return tree_in_use.load(std::memory_order_relaxed) || has_marker(path);
+  if (*path != '/') return tree_in_use.load(std::memory_order_relaxed) || has_relative_marker(path);
   while (*path == '/') ++path;
   const bool sys = path[0] == 's' && path[1] == 'y' && path[2] == 's';
   const bool dev = path[0] == 'd' && path[1] == 'e' && path[2] == 'v';

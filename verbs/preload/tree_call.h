@@ -29,19 +29,15 @@ template <typename Result>
 template <typename Native, typename Call>
 [[gnu::noinline]] auto call_with_tree(int directory, const char* path, Native native, Call call)
     -> decltype(native(path)) {
-  if (*path == '/' || has_marker(path)) {
+  if (*path == '/' || has_relative_marker(path)) {
     const NotCancelled not_cancelled;
-    Guest* const guest = Guest::instance();
-    const auto located = guest != nullptr ? guest->locate(directory, path) : std::nullopt;
-    if (located) return call(*located);
+    if (const auto located = Guest::locate(directory, path)) return call(*located);
   }
   const auto result = native(path);
   const int error = errno;
   if (!is_failure(result) || *path == '/' || !may_need_help(error)) return result;
   const NotCancelled not_cancelled;
-  Guest* const guest = Guest::instance();
-  const auto located = guest != nullptr ? guest->locate(directory, path) : std::nullopt;
-  if (located) return call(*located);
+  if (const auto located = Guest::locate(directory, path)) return call(*located);
   errno = error;
   return result;
 }

@@ -159,9 +159,8 @@ class DeviceFiles {
   void add_counters() {
     for (const CounterDirectory& directory : kCounterDirectories) {
       const std::string home = path(port_, directory.name);
-      tree_.add_directory(home);
-      tree_.on_use(home, [&tree = tree_, &provider = provider_, index = index_, &directory, home,
-                          filled = false](auto) mutable {
+      tree_.add_lazy_directory(home, [&tree = tree_, &provider = provider_, index = index_,
+                                      &directory, home, filled = false](auto) mutable {
         if (!filled) fill_counters(tree, provider, index, directory, home);
         filled = true;
       });

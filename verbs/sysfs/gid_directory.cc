@@ -21,10 +21,10 @@ std::size_t index_of(std::string_view name) {
 
 void GidDirectory::add(PrivateTree& tree, std::string path, Gids gids, Format format,
                        std::string unused) {
-  tree.add_directory(path);
   const std::shared_ptr<GidDirectory> directory(
       new GidDirectory(tree, path, std::move(gids), std::move(format), unused));
-  tree.on_use(path, [directory](std::string_view wanted) { directory->update(wanted); });
+  tree.add_lazy_directory(path,
+                          [directory](std::string_view wanted) { directory->update(wanted); });
 }
 
 GidDirectory::GidDirectory(PrivateTree& tree, std::string path, Gids gids, Format format,

@@ -1,13 +1,16 @@
 #include "verbs/sysfs/private_directory.h"
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace urxe::verbs {
@@ -71,11 +74,21 @@ void remove_if_leftover(int base, const std::string& name) {
   close(directory);
 }
 
+// The system call: the C library's getcwd is an entry point of ours, which hides where trees are.
+std::string working_directory() {
+  std::array<char, PATH_MAX> path{};
+  return syscall(SYS_getcwd, path.data(), path.size()) > 0 ? std::string(path.data()) : "";
+}
+
+// A shell that went into its tree and executed this program has let go of the lock, but this is
+// still the working directory.
 void remove_leftovers(const std::string& base) {
   const int directory = open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
+  const std::string here = working_directory() + '/';
   for (const std::string& name : list(directory)) {
-    if (name.starts_with(kPrefix)) remove_if_leftover(directory, name);
+    if (!name.starts_with(kPrefix) || here.starts_with(base + '/' + name + '/')) continue;
+    remove_if_leftover(directory, name);
   }
   close(directory);
 }

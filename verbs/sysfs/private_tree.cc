@@ -114,6 +114,12 @@ void PrivateTree::on_use(const std::string& path, Action action) {
   }
 }
 
+void PrivateTree::add_lazy_directory(const std::string& path, Action fill) {
+  add_directory(path);
+  on_use(path, std::move(fill));
+  lazy_directories_.push_back(path);
+}
+
 // Symbolic links to real devices lead out of the tree: what is there is none of our files.
 std::optional<ino_t> PrivateTree::find(const std::string& path) const {
   struct stat status {};
@@ -148,6 +154,13 @@ void PrivateTree::prepare(ino_t inode, std::string_view missing_entry) {
   // The action may add and remove files, and with them itself.
   const auto action = special->second.action;
   (*action)(missing_entry);
+}
+
+void PrivateTree::prepare_below(std::string_view directory) {
+  const std::string prefix = std::string(directory) + '/';
+  for (const std::string& path : lazy_directories_) {
+    if (path.starts_with(prefix)) prepare(path);
+  }
 }
 
 std::optional<dev_t> PrivateTree::device_number(ino_t inode) const {

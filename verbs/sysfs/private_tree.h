@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <sys/types.h>
 #include <tl/expected.hpp>
@@ -55,12 +56,16 @@ class PrivateTree {
   void remove(const std::string& path);
   // Runs `action` before the file or directory at `path` is used.
   void on_use(const std::string& path, Action action);
+  // A directory that `fill` fills when it is used.
+  void add_lazy_directory(const std::string& path, Action fill);
 
   // Makes `path` ready to be used. Its inode, 0 for a file of the kernel's; nothing: it is not
   // there.
   std::optional<ino_t> prepare(const std::string& path);
   // The same for a file that the program reached without naming it in full.
   void prepare(ino_t inode, std::string_view missing_entry = {});
+  // Fills the lazy directories below `directory`.
+  void prepare_below(std::string_view directory);
   // The device whose stand-in is `inode`.
   [[nodiscard]] std::optional<dev_t> device_number(ino_t inode) const;
 
@@ -81,6 +86,7 @@ class PrivateTree {
   dev_t file_system_ = 0;
   int error_ = 0;
   std::unordered_map<ino_t, Special> specials_;
+  std::vector<std::string> lazy_directories_;
 };
 
 }  // namespace urxe::verbs
