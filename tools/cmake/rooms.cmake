@@ -3,10 +3,11 @@
 
 add_library(urxe_flags INTERFACE)
 target_compile_options(urxe_flags INTERFACE
-  -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
   -Wcast-align -Wformat=2 -Wimplicit-fallthrough -Wmissing-declarations -Werror
   -fno-strict-aliasing
-  -Wno-missing-field-initializers)  # what a designated initialiser leaves out has its default
+  -Wno-missing-field-initializers  # what a designated initialiser leaves out has its default
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # GCC 12 sees overlaps where there are none
 target_include_directories(urxe_flags INTERFACE ${PROJECT_SOURCE_DIR})
 if(URXE_SANITIZE)
   target_compile_options(urxe_flags INTERFACE
