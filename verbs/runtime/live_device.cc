@@ -71,6 +71,11 @@ std::size_t LiveDevice::serve() {
   return packets;
 }
 
+void LiveDevice::after_fork_in_child() {
+  fabric_.reset();
+  mutex_.unlock();
+}
+
 // --- what the lock's holder leaves behind
 
 void LiveDevice::settle() {

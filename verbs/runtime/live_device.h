@@ -42,6 +42,12 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   void set_listener(DeviceListener* listener) override { listener_ = listener; }
   void drive() override;
 
+  // Around a fork: the lock is held, so that the child's copy is whole. The child's copy is dead:
+  // it closes its descriptors and is never used again.
+  void before_fork() { mutex_.lock(); }
+  void after_fork_in_parent() { mutex_.unlock(); }
+  void after_fork_in_child();
+
   // --- for the progress thread
 
   // Moves packets once, as drive does. Returns how many came.

@@ -29,9 +29,12 @@ timespec to_timespec(Duration duration) {
 ProgressThread::~ProgressThread() { stop(); }
 
 int ProgressThread::start() {
-  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (timer_ < 0 || wake_ < 0) return errno;
+  const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (timer < 0) return errno;
+  timer_.emplace(timer);
+  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake < 0) return errno;
+  wake_.emplace(wake);
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -50,10 +53,13 @@ void ProgressThread::stop() {
     pthread_join(thread_, nullptr);
     running_ = false;
   }
-  for (int* descriptor : {&timer_, &wake_}) {
-    if (*descriptor >= 0) close(*descriptor);
-    *descriptor = -1;
-  }
+  abandon();
+}
+
+void ProgressThread::abandon() {
+  running_ = false;
+  timer_.reset();
+  wake_.reset();
 }
 
 void ProgressThread::add(std::shared_ptr<LiveDevice> device) {
@@ -70,10 +76,16 @@ void ProgressThread::remove(const LiveDevice& device) {
     std::erase_if(devices_, [&](const auto& held) { return held.get() == &device; });
   }
   wake();
+  // The thread may still hold its list of this round.
+  std::unique_lock lock(mutex_);
+  const std::uint64_t now = rounds_;
+  round_ended_.wait(lock, [&] { return rounds_ > now || !running_; });
 }
 
 std::vector<std::shared_ptr<LiveDevice>> ProgressThread::devices() {
   const std::scoped_lock lock(mutex_);
+  ++rounds_;
+  round_ended_.notify_all();
   return devices_;
 }
 
@@ -83,13 +95,13 @@ void ProgressThread::arm(Time deadline) {
   armed_ = deadline;
   itimerspec timer{};
   timer.it_value = to_timespec(std::max(deadline.time_since_epoch(), Duration{1}));
-  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &timer, nullptr);
+  timerfd_settime(timer_->number(), TFD_TIMER_ABSTIME, &timer, nullptr);
 }
 
 void ProgressThread::wake() {
   const std::uint64_t one = 1;
   // A full counter wakes too.
-  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof(one));
+  [[maybe_unused]] const ssize_t written = ::write(wake_->number(), &one, sizeof(one));
 }
 
 void* ProgressThread::entry(void* self) {
@@ -123,8 +135,8 @@ bool ProgressThread::is_polled(const std::vector<std::shared_ptr<LiveDevice>>& h
 }
 
 bool ProgressThread::wait(const std::vector<std::shared_ptr<LiveDevice>>& held) {
-  descriptors_.assign({{.fd = wake_, .events = POLLIN, .revents = 0},
-                       {.fd = timer_, .events = POLLIN, .revents = 0}});
+  descriptors_.assign({{.fd = wake_->number(), .events = POLLIN, .revents = 0},
+                       {.fd = timer_->number(), .events = POLLIN, .revents = 0}});
   if (yields_) {
     const timespec pause = to_timespec(takeover_);
     ppoll(descriptors_.data(), 1, &pause, nullptr);

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <poll.h>
 #include <pthread.h>
 
 #include "net/wire/time.h"
+#include "verbs/preload/private_descriptor.h"
 #include "verbs/runtime/live_device.h"
 
 namespace urxe::verbs {
@@ -31,7 +34,11 @@ class ProgressThread final : public ProgressWaker {
   // Ends the thread and waits for it. Not to be called in a forked child.
   void stop();
 
+  // In a forked child, which has no such thread: closes the descriptors.
+  void abandon();
+
   void add(std::shared_ptr<LiveDevice> device);
+  // When it returns, the thread no longer knows the device.
   void remove(const LiveDevice& device);
 
   void arm(Time deadline) override;
@@ -52,10 +59,12 @@ class ProgressThread final : public ProgressWaker {
   pthread_t thread_{};
   bool running_ = false;
   std::atomic<bool> stopping_{false};
-  int timer_ = -1;  // timerfd
-  int wake_ = -1;   // eventfd
+  std::optional<PrivateDescriptor> timer_;  // timerfd
+  std::optional<PrivateDescriptor> wake_;   // eventfd
 
-  std::mutex mutex_;  // over devices_ and armed_
+  std::mutex mutex_;  // over devices_, armed_ and rounds_
+  std::condition_variable round_ended_;
+  std::uint64_t rounds_ = 0;  // how often the thread asked which devices there are
   std::vector<std::shared_ptr<LiveDevice>> devices_;
   Time armed_ = kNever;
 
