@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -50,23 +51,43 @@ std::optional<std::string> real_path(const std::string& path) {
   return std::string(buffer.data());
 }
 
-// As the program would write it, absolute.
+using PathBuffer = std::array<char, PATH_MAX>;
+
+// The name of the directory that relative paths start from; empty if it has none. No memory is
+// allocated: this runs also for files that only have a suspicious name.
+std::string_view base_of(int directory, PathBuffer& buffer) {
+  buffer[0] = '\0';
+  if (directory == AT_FDCWD) {
+    if (libc::getcwd(buffer.data(), buffer.size()) == nullptr) return {};
+  } else {
+    std::array<char, 32> link{"/proc/self/fd/"};
+    std::to_chars(link.data() + std::strlen(link.data()), link.data() + link.size() - 1, directory);
+    const ssize_t size = libc::readlink(link.data(), buffer.data(), buffer.size() - 1);
+    if (size <= 0) return {};
+    buffer[static_cast<std::size_t>(size)] = '\0';
+  }
+  const std::string_view base = buffer.data();
+  const std::string_view inside_path = inside_private_directory(base);
+  return inside_path.empty() ? base : inside_path;
+}
+
+// Whether something below may be ours.
+bool may_hold_tree(std::string_view base) {
+  return base == "/" || base.starts_with("/sys") || base.starts_with("/dev");
+}
+
+// As the program would write it, absolute. Nothing if it cannot be in the tree.
 std::optional<std::string> full_path(int directory, const char* path) {
   if (*path == '/') return tidy_path(path);
-  std::array<char, PATH_MAX> base{};
-  if (directory == AT_FDCWD) {
-    if (libc::getcwd(base.data(), base.size()) == nullptr) return std::nullopt;
-  } else {
-    const std::string link = "/proc/self/fd/" + std::to_string(directory);
-    if (libc::readlink(link.c_str(), base.data(), base.size() - 1) <= 0) return std::nullopt;
-  }
-  if (base[0] != '/') return std::nullopt;
-  return tidy_path(outside_name(base.data()) + '/' + path);
+  PathBuffer buffer;
+  const std::string_view base = base_of(directory, buffer);
+  if (!base.starts_with('/')) return std::nullopt;
+  if (!may_hold_tree(base) && !begins_with(path, "..")) return std::nullopt;
+  return tidy_path(std::string(base) + '/' + path);
 }
 
 }  // namespace
 
-constinit std::atomic<bool> tree_in_use{false};
 constinit std::atomic<dev_t> tree_file_system{0};
 
 // A stay inside the library.
@@ -114,6 +135,7 @@ std::optional<Guest::Located> Guest::locate(int directory, const char* path) noe
   if (!belongs_to_tree(*full)) return Located{.path = *full, .device = {}};
   if (!guest.have_tree()) return std::nullopt;
   PrivateTree& tree = *guest.tree_;
+  if (tree.is_real(*full)) return Located{.path = *full, .device = {}};
   Located located{.path = tree.locate(*full), .device = {}};
   while (full->ends_with('/')) full->pop_back();
   if (const auto inode = tree.prepare(*full)) located.device = tree.device_number(*inode);

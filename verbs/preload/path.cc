@@ -2,6 +2,8 @@
 
 namespace urxe::verbs {
 
+constinit std::atomic<bool> tree_in_use{false};
+
 std::string tidy_path(std::string_view path) {
   std::string tidy;
   for (std::size_t at = 0; at < path.size();) {

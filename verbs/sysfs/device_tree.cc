@@ -232,8 +232,7 @@ void add_real(PrivateTree& tree, std::string_view directory, bool rdma_cm) {
   while (const dirent* entry = readdir(stream)) {
     const std::string_view name = entry->d_name;
     if (name.starts_with('.') || name == "abi_version" || (rdma_cm && name == "rdma_cm")) continue;
-    const std::string real = path(directory, name);
-    tree.add_link(real, real);
+    tree.add_real(path(directory, name));
   }
   closedir(stream);
 }

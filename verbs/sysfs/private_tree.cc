@@ -1,6 +1,10 @@
 #include "verbs/sysfs/private_tree.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <utility>
 
 #include <fcntl.h>
@@ -59,6 +63,19 @@ void PrivateTree::add_file(const std::string& path, const std::string& text) {
   if (fd < 0) return note_error(false);
   note_error(fchmod(fd, kFileMode) == 0 && write_all(fd, text));
   close(fd);
+}
+
+void PrivateTree::add_real(const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const bool resolved = realpath(path.c_str(), target.data()) != nullptr;
+  add_link(path, resolved ? target.data() : path);
+  real_.push_back(path);
+}
+
+bool PrivateTree::is_real(const std::string& path) const {
+  return std::any_of(real_.begin(), real_.end(), [&](const std::string& real) {
+    return path.starts_with(real) && (path.size() == real.size() || path[real.size()] == '/');
+  });
 }
 
 void PrivateTree::add_live_file(const std::string& path, Text text) {

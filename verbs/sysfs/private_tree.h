@@ -47,6 +47,9 @@ class PrivateTree {
   void add_directory(const std::string& path);
   void add_link(const std::string& path, const std::string& target);
   void add_file(const std::string& path, const std::string& text);
+  // A file or directory of the kernel's, which is to be seen in the directory where it is. By name
+  // the program gets it from the kernel: is_real().
+  void add_real(const std::string& path);
   // A file that shows what `text` says when the file is opened.
   void add_live_file(const std::string& path, Text text);
   // Another name of a file: thousands of equal files cost little.
@@ -54,6 +57,8 @@ class PrivateTree {
   // A device node. The kernel does not let everybody make one, so what is there is a stand-in.
   void add_device(const std::string& path, dev_t number);
   void remove(const std::string& path);
+  // Whether `path` is, or is below, one of the kernel's.
+  [[nodiscard]] bool is_real(const std::string& path) const;
   // Runs `action` before the file or directory at `path` is used.
   void on_use(const std::string& path, Action action);
   // A directory that `fill` fills when it is used.
@@ -87,6 +92,7 @@ class PrivateTree {
   int error_ = 0;
   std::unordered_map<ino_t, Special> specials_;
   std::vector<std::string> lazy_directories_;
+  std::vector<std::string> real_;
 };
 
 }  // namespace urxe::verbs
