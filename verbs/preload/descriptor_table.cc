@@ -58,7 +58,7 @@ bool DescriptorTable::Reference::is_open_on(int fd) const {
 
 DescriptorTable::Reference DescriptorTable::find(int fd) {
   if (count_.load(std::memory_order_relaxed) == 0) return {};
-  const std::atomic<int>* mark = fork_mark_.load(std::memory_order_relaxed);
+  const std::atomic<int>* mark = fork_mark_.load(std::memory_order_acquire);
   if (mark != nullptr && mark->load(std::memory_order_relaxed) == 0) notice_fork();
   const Slot* slot = find_slot(fd);
   if (slot == nullptr) return {};

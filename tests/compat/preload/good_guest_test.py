@@ -11,7 +11,8 @@ import unittest
 
 from tests.compat.preload import preloading
 
-GUEST = f"{preloading.BUILD}/tests/guest"
+# Code with AddressSanitizer cannot run before the sanitizer's constructor.
+GUEST = [f"{preloading.BUILD}/tests/guest"] + (["late"] if preloading.SANITIZE else [])
 BASH = r"""
 echo /proc/self/fd/* /etc/pass*d; cd /usr; pwd; /bin/pwd; type -t cd
 exec 5</etc/hostname; read -r line <&5; exec 5<&-; echo "${line:+read}"
@@ -48,8 +49,16 @@ class GoodGuest(unittest.TestCase):
     def assert_same(self, command, **variables):
         plain = preloading.run(command, preload=False, **variables)
         preloaded = preloading.run(command, **variables)
-        self.assertEqual(preloaded, plain)
+        self.assertEqual(self.without_runtime(preloaded), self.without_runtime(plain))
         return plain
+
+    @staticmethod
+    def without_runtime(result):
+        """The result of a run without what is different with ThreadSanitizer: it has a thread."""
+        status, text, errors = result
+        if "thread" in preloading.SANITIZE:
+            text = re.sub(r"threads in the end: \d+\n", "", text)
+        return status, text, errors
 
     def test_bash_does_the_same(self):
         status, text, _ = self.assert_same(["bash", "-c", BASH.replace("$$", "$BASHPID")])
@@ -68,9 +77,10 @@ class GoodGuest(unittest.TestCase):
                 self.assertEqual(result, (0, "c\n", ""))
 
     def test_a_program_with_threads_children_and_signals_does_the_same(self):
-        status, text, errors = self.assert_same([GUEST])
+        status, text, errors = self.assert_same(GUEST)
         self.assertEqual((status, errors), (6, ""))
-        self.assertIn("early descriptor: 3\n", text)
+        if not preloading.SANITIZE:
+            self.assertIn("early descriptor: 3\n", text)
 
     def test_a_malformed_variable_does_not_matter_to_them(self):
         self.assert_same(["bash", "-c", "echo fine"], URXE_DEVICES="nonsense")
@@ -108,7 +118,7 @@ class UnderValgrind(unittest.TestCase):
 
     def memcheck(self, preload):
         variables = {"LD_PRELOAD": preloading.PRELOAD if preload else None}
-        _, _, errors = preloading.run(["valgrind", "--error-exitcode=99", GUEST], preload=False,
+        _, _, errors = preloading.run(["valgrind", "--error-exitcode=99", *GUEST], preload=False,
                                       timeout=100, **variables)
         parent = errors.rpartition("HEAP SUMMARY")[2]
         self.assertIn("ERROR SUMMARY: 0 errors", parent)

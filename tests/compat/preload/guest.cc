@@ -24,8 +24,9 @@ namespace {
 
 int early_descriptor = -2;
 
-// Runs before any constructor of any library.
-void open_early(int, char**, char**) {
+// Runs before any constructor of any library; not with an argument.
+void open_early(int argc, char**, char**) {
+  if (argc > 1) return;
   early_descriptor = open("/dev/null", O_RDONLY);
   close(early_descriptor);
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "tests/compat/preload/fake_device.h"
+#include "tests/support/skip.h"
 
 namespace urxe::test {
 namespace {
@@ -172,7 +173,7 @@ TEST_CASE("the working directory may be in the tree, and has its public name") {
   std::array<char, PATH_MAX> name{};
   const std::string expected = "/sys/devices/virtual/urxe/rxe0/infiniband/rxe0/ports/1";
   CHECK(getcwd(name.data(), name.size()) == expected);
-  const std::unique_ptr<char, decltype(&free)> current(get_current_dir_name(), &free);
+  const std::unique_ptr<char, decltype(&free)> current(::get_current_dir_name(), &free);
   CHECK(std::string(current.get()) == expected);
   CHECK(text_of("link_layer") == "Ethernet\n");
   CHECK(text_of("gids/0") == "0000:0000:0000:0000:0000:ffff:7f00:0001\n");
@@ -232,10 +233,7 @@ TEST_CASE("a forked child reads its parent's tree, and makes one of its own when
 }
 
 TEST_CASE("a process that gave up its user id can still read") {
-  if (geteuid() != 0) {
-    WARN("SKIPPED: needs root to become another user");
-    return;
-  }
+  if (geteuid() != 0) return skip("needs root to become another user");
   REQUIRE(text_of(kDevice + "/node_type") == "1: CA\n");
   CHECK(in_child([] {
           if (setresuid(65534, 65534, 65534) != 0) return 1;
