@@ -104,6 +104,13 @@ TEST_CASE("open gives the kernel's errors") {
   CHECK(errno == EFAULT);
 }
 
+TEST_CASE("a device that refuses to be opened gives its error, and an exception stays inside") {
+  CHECK(open_uverbs(O_RDWR | kRefuse) == -1);
+  CHECK(errno == EBUSY);
+  CHECK(open_uverbs(O_RDWR | kThrow) == -1);
+  CHECK(errno == ENOMEM);
+}
+
 TEST_CASE("every way to ask for its status shows a character device with sysfs's number") {
   const dev_t number = makedev(231, 192);
   struct stat status {};
@@ -247,6 +254,16 @@ TEST_CASE("a number that was closed by a system call of its own belongs to who g
     CHECK(waiting == 3);
     close(ends[1]);
   }
+  SECTION("a pipe that is asked for its status") {
+    REQUIRE(syscall(SYS_close, number) == 0);
+    std::array<int, 2> ends{};
+    REQUIRE(pipe(ends.data()) == 0);
+    REQUIRE(ends[0] == number);
+    struct stat status {};
+    REQUIRE(fstat(number, &status) == 0);
+    CHECK(S_ISFIFO(status.st_mode));
+    close(ends[1]);
+  }
   SECTION("a socket that is written to") {
     REQUIRE(syscall(SYS_close, number) == 0);
     std::array<int, 2> ends{};
@@ -289,11 +306,13 @@ TEST_CASE("close_range and closefrom close devices and spare what is ours alone"
   SECTION("closing every number there is, as daemons do") {
     CHECK(in_child([] {
             const Fd device(open_uverbs());
-            for (int fd = 3; fd < 1024; ++fd) close(fd);
-            if (answer(device) != -1) return 1;
+            const Fd kept(dup2(device, 1000));
+            for (int fd = 3; fd < 1000; ++fd) close(fd);
+            if (answer(device) != -1 || errno != EBADF) return 1;
+            // The fake device has a descriptor of its own, and so has the tree.
+            if (ioctl(kept, kNonblocking, nullptr) != 0) return 2;
             const Fd again(open_uverbs());
-            if (answer(again) != 42) return 2;
-            return ioctl(again, kNonblocking, nullptr) == 0 ? 0 : 3;
+            return answer(again) == 42 ? 0 : 3;
           }) == 0);
   }
   SECTION("closefrom") {

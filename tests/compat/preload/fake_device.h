@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include <fcntl.h>
+
 namespace urxe::test {
 
 // Two devices on lo. The library reads it when the program first looks for devices.
@@ -16,6 +18,10 @@ inline constexpr unsigned long kAlive = 0x1B01;   // returns how many files of i
 // first, returns 43.
 inline constexpr unsigned long kBlock = 0x1B02;
 inline constexpr unsigned long kNonblocking = 0x1B03;  // returns whether O_NONBLOCK is set
+
+// Flags with which opening the fake device throws an exception, or fails with EBUSY.
+inline constexpr int kThrow = O_APPEND;
+inline constexpr int kRefuse = O_SYNC;
 
 // A write that begins with this byte is taken; others are EINVAL.
 inline constexpr char kGood = 'w';

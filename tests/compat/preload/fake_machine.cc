@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include <fcntl.h>
@@ -44,6 +45,7 @@ class FakeFile : public EmulatedFile {
   [[nodiscard]] dev_t device_number() const override { return number_; }
 
   ssize_t write(const void* data, std::size_t size) override {
+    errno = ERANGE;  // as by the way, in whatever a device does
     const bool good = size > 0 && *static_cast<const char*>(data) == kGood;
     return good ? static_cast<ssize_t>(size) : -EINVAL;
   }
@@ -84,6 +86,8 @@ class FakeNode : public DeviceNode {
  public:
   explicit FakeNode(dev_t number) : number_(number) {}
   tl::expected<OpenedFile, int> open(int flags) override {
+    if ((flags & kThrow) != 0) throw std::runtime_error("as asked for");
+    if ((flags & kRefuse) != 0) return tl::unexpected(EBUSY);
     const int fd = memfd_create("urxe-fake", MFD_CLOEXEC);
     if (fd >= 0 && (flags & O_NONBLOCK) != 0) fcntl(fd, F_SETFL, O_NONBLOCK);
     return opened(fd, number_);

@@ -243,5 +243,35 @@ TEST_CASE("threads may call, copy and close at once, and in the end nothing is l
   close(fd);
 }
 
+TEST_CASE("a call never finds the file of another descriptor, though entries are used again") {
+  constexpr int kRounds = 300000;
+  std::atomic<int> mine_alive{0};
+  std::atomic<int> other_alive{0};
+  std::atomic<bool> done{false};
+  std::atomic<int> strangers{0};
+  const int mine = open_backing();
+  const int other = open_backing();
+  const auto file = std::make_shared<CountedFile>(mine_alive);
+  std::thread caller([&] {
+    while (!done) {
+      const auto reference = descriptors.find(mine);
+      if (reference && reference.file() != file.get()) ++strangers;
+    }
+  });
+  // Each takes the entry that the other has just let go of.
+  const auto other_file = std::make_shared<CountedFile>(other_alive);
+  for (int round = 0; round < kRounds; ++round) {
+    descriptors.insert(mine, file);
+    descriptors.insert(other, other_file);
+  }
+  done = true;
+  caller.join();
+  CHECK(strangers == 0);
+  descriptors.remove(mine);
+  descriptors.remove(other);
+  close(mine);
+  close(other);
+}
+
 }  // namespace
 }  // namespace urxe::verbs
