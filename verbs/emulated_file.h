@@ -12,7 +12,12 @@ namespace urxe::verbs {
 // forwards system calls; all of dup'ed descriptors lead to one object, and it dies with the last.
 //
 // Results are as a system call's in the kernel: a negative errno on failure. Called from any
-// thread, also concurrently; never throws.
+// thread, also concurrently and while the last descriptor is being closed; never throws. errno may
+// be left as it comes. In a forked child it is not called any more, and not destroyed.
+//
+// A thread that the program cancels unwinds from any cancellation point (poll, sendmsg, write…)
+// that is called in here: NotCancelled (verbs/preload/quiet.h) where that would do harm. It is not
+// done for every call, because it costs as much as all the rest of a doorbell's way to here.
 class EmulatedFile {
  public:
   virtual ~EmulatedFile() = default;

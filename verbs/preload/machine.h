@@ -51,7 +51,7 @@ class Machine {
   // destroy them. Close private descriptors; touch nothing shared with the parent, send nothing,
   // wait for nothing. Files that are opened from now on must work.
   virtual void after_fork_in_child() = 0;
-  // The program exits, by exit or by return from main.
+  // The program exits, by exit or by return from main. Comes in forked children as well.
   virtual void at_exit() = 0;
 };
 

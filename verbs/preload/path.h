@@ -41,7 +41,7 @@ extern std::atomic<bool> tree_in_use;
 // detour
 // ("/tmp/../sys"). A few instructions for nearly all absolute paths.
 [[nodiscard]] inline bool may_concern(const char* path) {
-  if (path == nullptr) return false;
+  if (path == nullptr || *path == '\0') return false;
   if (*path != '/') return tree_in_use.load(std::memory_order_relaxed) || has_relative_marker(path);
   while (*path == '/') ++path;
   const bool sys = path[0] == 's' && path[1] == 'y' && path[2] == 's';

@@ -175,6 +175,8 @@ TEST_CASE("the working directory may be in the tree, and has its public name") {
   CHECK(getcwd(name.data(), name.size()) == expected);
   const std::unique_ptr<char, decltype(&free)> current(::get_current_dir_name(), &free);
   CHECK(std::string(current.get()) == expected);
+  CHECK(chdir("") == -1);
+  CHECK(errno == ENOENT);
   CHECK(text_of("link_layer") == "Ethernet\n");
   CHECK(text_of("gids/0") == "0000:0000:0000:0000:0000:ffff:7f00:0001\n");
   CHECK(text_of("gid_attrs/types/0") == "RoCE v2\n");
