@@ -71,15 +71,12 @@ void ProgressThread::add(std::shared_ptr<LiveDevice> device) {
 }
 
 void ProgressThread::remove(const LiveDevice& device) {
-  {
-    const std::scoped_lock lock(mutex_);
-    std::erase_if(devices_, [&](const auto& held) { return held.get() == &device; });
-  }
-  wake();
-  // The thread may still hold its list of this round.
   std::unique_lock lock(mutex_);
-  const std::uint64_t now = rounds_;
-  round_ended_.wait(lock, [&] { return rounds_ > now || !running_; });
+  std::erase_if(devices_, [&](const auto& held) { return held.get() == &device; });
+  const std::uint64_t erased_in = rounds_;
+  wake();
+  // The thread may still hold its list of that round.
+  round_ended_.wait(lock, [&] { return rounds_ > erased_in || !running_; });
 }
 
 std::vector<std::shared_ptr<LiveDevice>> ProgressThread::devices() {

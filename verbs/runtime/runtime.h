@@ -10,6 +10,7 @@
 
 #include <tl/expected.hpp>
 
+#include "net/error.h"
 #include "verbs/config/device_config.h"
 #include "verbs/runtime/hosted_device.h"
 #include "verbs/runtime/live_device.h"
