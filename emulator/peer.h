@@ -1,0 +1,87 @@
+// Flow control towards one peer process: how many bytes may be on their way to it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "emulator/intrusive_list.h"
+#include "emulator/options.h"
+#include "emulator/use_count.h"
+#include "net/wire/address.h"
+#include "net/wire/numbers.h"
+#include "net/wire/time.h"
+
+namespace urxe::emulator {
+
+// Somebody who waits for room in a peer's window.
+class WindowWaiter : public ListLink<struct WindowWaiterTag> {
+ public:
+  // There may be room now: try again.
+  virtual void window_opened() = 0;
+
+ protected:
+  ~WindowWaiter() = default;
+};
+
+// All queue pairs that send to one socket share its receive buffer, so they share a window:
+// additive increase, multiplicative decrease (RFC 5681's idea; the transport itself has no such
+// thing).
+//
+// Owner: PeerTable. Not thread-safe.
+class Peer : public Shared {
+ public:
+  explicit Peer(const DeviceOptions& options);
+
+  // Whether `bytes` more may be sent. If nothing is in flight, anything may.
+  [[nodiscard]] bool has_room(std::uint32_t bytes) const {
+    return in_flight_ == 0 || in_flight_ + bytes <= window_;
+  }
+  // The waiter is told once. It must then send, wait again, or call offer_room for the next one.
+  void wait_for_room(WindowWaiter& waiter) { waiters_.push_back(waiter); }
+  void offer_room();
+
+  void sent(std::uint32_t bytes) {
+    in_flight_ += bytes;
+    offer_room();
+  }
+  // `bytes` are no longer in flight: they arrived...
+  void delivered(std::uint32_t bytes);
+  // ... or the sender gave up on them and will send them again, or never.
+  void withdrawn(std::uint32_t bytes);
+  // Something was lost. Losses within one round trip count once.
+  void lost(Time now, Duration round_trip);
+
+  [[nodiscard]] std::uint32_t window() const { return window_; }
+  [[nodiscard]] std::uint64_t in_flight() const { return in_flight_; }
+
+ private:
+  void take(std::uint32_t bytes);
+
+  const DeviceOptions& options_;
+  std::uint32_t window_;
+  std::uint32_t slow_start_threshold_;
+  std::uint64_t in_flight_ = 0;
+  std::uint32_t growth_ = 0;  // bytes delivered since the window last grew
+  Time ignore_losses_until_{};
+  IntrusiveList<WindowWaiter, WindowWaiterTag> waiters_;
+};
+
+// The peers of a device. A peer is an address and the process slot in the upper bits of a QPN (for
+// peers that number otherwise, some other fixed part of their queue pairs, which does no harm).
+class PeerTable {
+ public:
+  explicit PeerTable(const DeviceOptions& options) : options_(options) {}
+  [[nodiscard]] Use<Peer> find(const wire::IpAddress& address, wire::Qpn qpn);
+  // Forgets peers that nobody uses.
+  void sweep();
+  [[nodiscard]] std::size_t size() const { return peers_.size(); }
+
+ private:
+  using Key = std::tuple<wire::IpAddress, std::uint32_t>;
+  const DeviceOptions& options_;
+  std::map<Key, std::unique_ptr<Peer>> peers_;
+};
+
+}  // namespace urxe::emulator

@@ -1,0 +1,350 @@
+#include "emulator/requester.h"
+
+#include <algorithm>
+
+#include "emulator/request_builder.h"
+
+namespace urxe::emulator {
+namespace {
+
+// A long message asks for an acknowledgement this often, so that the window opens before it is
+// shut.
+constexpr std::uint32_t kAckRequestsPerWindow = 4;
+
+}  // namespace
+
+void Requester::start(wire::Psn first) {
+  reset();
+  una_psn_ = send_psn_ = next_psn_ = first;
+  cursor_ = queue_.end();
+  if (context_.is_connected()) {
+    peer_ = context_.engine.peers.find(context_.path.destination, context_.attributes.destination);
+  }
+}
+
+void Requester::reset() {
+  go_back();
+  unlink();
+  if (peer_) peer_->offer_room();
+  context_.engine.reads.offer_room();
+  peer_ = {};
+  reads_in_flight_.release();
+  next_psn_ = send_psn_ = una_psn_;
+  cursor_ = queue_.end();
+  cursor_packet_ = 0;
+  retries_ = rnr_retries_ = probes_ = 0;
+  probe_is_due_ = waits_for_receiver_ = false;
+  probed_psn_.reset();
+  went_back_to_.reset();
+  timed_psn_.reset();
+  ack_deadline_ = probe_deadline_ = kNever;
+}
+
+// --- sending
+
+bool Requester::may_send(Time now) const {
+  const QpState state = context_.attributes.state;
+  if (state != QpState::ready_to_send && state != QpState::send_queue_drain) return false;
+  return !waits_for_receiver_ || now >= receiver_ready_at_;
+}
+
+std::optional<Requester::Output> Requester::poll_transmit(Time now, wire::MutableBytes slot) {
+  if (!may_send(now)) return std::nullopt;
+  waits_for_receiver_ = false;
+  if (probe_is_due_) {
+    if (auto output = send_probe(now, slot)) return output;
+  }
+  const Wait wait = find_work();
+  if (wait == Wait::nothing) return send_current(now, slot);
+  if (wait != Wait::window) {
+    if (peer_) peer_->offer_room();
+    context_.engine.reads.offer_room();
+  }
+  return std::nullopt;
+}
+
+Requester::Wait Requester::find_work() {
+  while (true) {
+    if (!queue_.holds(cursor_)) {
+      if (context_.attributes.state == QpState::send_queue_drain || !queue_.take()) {
+        return Wait::work;
+      }
+    }
+    Work& work = queue_.at(cursor_);
+    if (work.done && work.status != CompletionStatus::success) return Wait::elsewhere;
+    if (work.done || (work.started() && cursor_packet_ >= work.packets)) {
+      ++cursor_;
+      cursor_packet_ = 0;
+      position_.rewind();
+      position_is_current_ = true;
+      continue;
+    }
+    if (!work.started()) {
+      if (context_.attributes.state == QpState::send_queue_drain) return Wait::elsewhere;
+      if (const Wait wait = start_work(work); wait != Wait::nothing) return wait;
+      if (work.is_local()) {
+        ++cursor_;
+        complete_requests();
+        continue;
+      }
+    }
+    return check_windows(work);
+  }
+}
+
+Requester::Wait Requester::start_work(Work& work) {
+  if (work.request.flags.has(kFence) && !reads_in_flight_.empty()) return Wait::elsewhere;
+  if (const auto status = refuse(work)) {
+    halt(work, *status, work.vendor_error);
+    return Wait::elsewhere;
+  }
+  if (work.is_local()) {
+    execute_local(work);
+    return work.status == CompletionStatus::success ? Wait::nothing : Wait::elsewhere;
+  }
+  work.first_psn = next_psn_;
+  work.packets = packets_of(work.request.length, context_.mtu);
+  position_.rewind();
+  position_is_current_ = true;
+  return Wait::nothing;
+}
+
+void Requester::execute_local(Work& work) {
+  const SendRequest& request = work.request;
+  const bool binds = request.opcode == WorkOpcode::bind_window;
+  const auto result =
+      binds ? context_.engine.keys.bind_window(*context_.pd, context_.qpn, request.bind)
+            : context_.engine.keys.invalidate(*context_.pd, context_.qpn, request.invalidate);
+  if (result) {
+    work.finish(CompletionStatus::success);
+    return;
+  }
+  context_.engine.explanations.add("QP {:#x}: {} refused: {}", context_.qpn.value(),
+                                   to_string(request.opcode), result.error().sentence);
+  halt(work,
+       binds ? CompletionStatus::window_bind_error : CompletionStatus::local_qp_operation_error,
+       binds ? VendorError::bind_refused : VendorError::invalidate_refused);
+}
+
+Requester::Wait Requester::check_windows(const Work& work) {
+  if (!context_.is_reliable()) return Wait::nothing;
+  const std::uint32_t payload =
+      payload_of(work.request.length, context_.mtu, cursor_packet_, read_packets(work));
+  if (work.needs_response()) {
+    if (reads_in_flight_.size() >= context_.attributes.max_read_atomic) return Wait::elsewhere;
+    if (context_.engine.reads.has_room(payload)) return Wait::nothing;
+    context_.engine.reads.wait_for_room(*this);
+    return Wait::window;
+  }
+  if (peer_->has_room(payload + kPacketOverhead)) return Wait::nothing;
+  peer_->wait_for_room(*this);
+  return Wait::window;
+}
+
+// For how many response packets the request at the cursor asks: READs are split, so that no more
+// arrives at one time than this device's socket buffer holds.
+std::uint32_t Requester::read_packets(const Work& work) const {
+  if (!work.is_read()) return 1;
+  const std::uint32_t pieces = std::clamp<std::uint32_t>(context_.attributes.max_read_atomic, 1, 4);
+  const std::uint32_t piece =
+      std::max(context_.engine.reads.limit() / pieces / context_.mtu, std::uint32_t{1});
+  return std::min(piece, work.packets - cursor_packet_);
+}
+
+std::optional<Requester::Output> Requester::send_current(Time now, wire::MutableBytes slot) {
+  Work& work = queue_.at(cursor_);
+  const std::uint32_t packets = read_packets(work);
+  const std::uint32_t payload =
+      payload_of(work.request.length, context_.mtu, cursor_packet_, packets);
+  const bool last = cursor_packet_ + packets == work.packets;
+  bytes_since_ack_request_ += payload;
+  const bool ack_request =
+      context_.is_reliable() &&
+      (last || bytes_since_ack_request_ >= peer_->window() / kAckRequestsPerWindow);
+  if (ack_request) bytes_since_ack_request_ = 0;
+  if (!position_is_current_) {
+    position_.seek(work.request.sges, std::uint64_t{cursor_packet_} * context_.mtu);
+    position_is_current_ = true;
+  }
+  const wire::Path* path = path_of(work);
+  if (path == nullptr) return std::nullopt;
+  const auto size = build_request(
+      context_, work, {.index = cursor_packet_, .count = packets, .ack_request = ack_request},
+      position_, slot);
+  if (!size) {
+    fail_memory(work, size.error());
+    return std::nullopt;
+  }
+  if (ack_request && send_psn_ == next_psn_ && !timed_psn_) {
+    timed_psn_ = send_psn_;
+    timed_since_ = now;
+  }
+  after_send(work, packets, payload, now);
+  return Output{*size, path};
+}
+
+const wire::Path* Requester::path_of(Work& work) {
+  if (context_.is_connected()) return &context_.path;
+  const DatagramAddress& address = work.request.datagram;
+  const AddressHandle* handle = context_.engine.address_handles.find(address.handle_number);
+  const AddressVector& vector = handle != nullptr ? handle->vector() : address.vector;
+  const bool usable =
+      address.handle_number == 0 || (handle != nullptr && &handle->pd() == context_.pd.get());
+  auto path = context_.engine.gids.path_of(vector, context_.qpn, address.qpn);
+  if (usable && path) {
+    datagram_path_ = *path;
+    return &datagram_path_;
+  }
+  context_.engine.explanations.add(
+      "QP {:#x}: SEND with a bad address handle: {}", context_.qpn.value(),
+      usable ? path.error().sentence : "it does not exist or is of another protection domain");
+  halt(work, CompletionStatus::local_qp_operation_error, VendorError::bad_address_handle);
+  return nullptr;
+}
+
+void Requester::after_send(Work& work, std::uint32_t packets, std::uint32_t payload, Time now) {
+  if (context_.is_reliable()) {
+    if (work.needs_response()) {
+      reads_in_flight_.push({.end = send_psn_ + packets, .bytes_left = payload});
+      context_.engine.reads.asked(payload);
+    } else {
+      in_flight_bytes_ += payload + kPacketOverhead;
+      peer_->sent(payload + kPacketOverhead);
+    }
+    if (send_psn_ != next_psn_) ++context_.engine.counters.retransmitted_packets;
+    if (ack_deadline_ == kNever && probe_deadline_ == kNever) restart_timers(now);
+  }
+  send_psn_ = send_psn_ + packets;
+  cursor_packet_ += packets;
+  if (next_psn_.is_before(send_psn_)) next_psn_ = send_psn_;
+  if (!context_.is_reliable()) {
+    una_psn_ = send_psn_;
+    if (cursor_packet_ == work.packets) finish_unacknowledged(work);
+  }
+}
+
+// UC and UD: a request completes when its last packet is on its way.
+void Requester::finish_unacknowledged(Work& work) {
+  work.finish(CompletionStatus::success);
+  ++cursor_;
+  cursor_packet_ = 0;
+  complete_requests();
+}
+
+std::optional<Requester::Output> Requester::send_probe(Time now, wire::MutableBytes slot) {
+  probe_is_due_ = false;
+  if (una_psn_ == next_psn_) return std::nullopt;
+  const auto found = find_unacknowledged();
+  if (!found) return std::nullopt;
+  Work& work = queue_.at(*found);
+  ++context_.engine.counters.probes;
+  if (work.needs_response()) {
+    go_back();
+    restart_timers(now);
+    return std::nullopt;
+  }
+  const auto index = static_cast<std::uint32_t>(una_psn_.ahead_of(work.first_psn));
+  SgePosition position;
+  position.seek(work.request.sges, std::uint64_t{index} * context_.mtu);
+  const auto size = build_request(context_, work, {.index = index, .count = 1, .ack_request = true},
+                                  position, slot);
+  if (!size) return std::nullopt;  // sending it in its turn will tell
+  ++context_.engine.counters.retransmitted_packets;
+  probed_psn_ = una_psn_;
+  return Output{*size, &context_.path};
+}
+
+std::optional<std::uint32_t> Requester::find_unacknowledged() {
+  for (std::uint32_t ordinal = queue_.oldest(); queue_.holds(ordinal); ++ordinal) {
+    const Work& work = queue_.at(ordinal);
+    if (work.started() && una_psn_.in_window(work.first_psn, work.packets)) return ordinal;
+  }
+  return std::nullopt;
+}
+
+bool Requester::is_drained() const {
+  if (una_psn_ != next_psn_) return false;
+  return !queue_.holds(cursor_) || !queue_.at(cursor_).started();
+}
+
+// --- refusals
+
+std::optional<CompletionStatus> Requester::refuse(Work& work) const {
+  const auto because = [&work](VendorError why, CompletionStatus status) {
+    work.vendor_error = why;
+    return status;
+  };
+  const SendRequest& request = work.request;
+  if (request.malformed) {
+    return because(VendorError::malformed_request, CompletionStatus::local_qp_operation_error);
+  }
+  if (!supports(context_.type, request.opcode)) {
+    return because(VendorError::opcode_not_for_this_type,
+                   CompletionStatus::local_qp_operation_error);
+  }
+  if (work.is_local()) return std::nullopt;
+  const std::uint64_t limit = context_.is_connected() ? kMaxMessageSize : context_.mtu;
+  if (request.length > limit) {
+    return because(VendorError::message_too_long, CompletionStatus::local_length_error);
+  }
+  if (work.is_atomic() && request.length != sizeof(std::uint64_t)) {
+    return because(VendorError::atomic_needs_eight_bytes, CompletionStatus::local_length_error);
+  }
+  if (work.needs_response() && context_.attributes.max_read_atomic == 0) {
+    return because(VendorError::reads_not_enabled, CompletionStatus::local_qp_operation_error);
+  }
+  return refuse_list(work);
+}
+
+std::optional<CompletionStatus> Requester::refuse_list(Work& work) const {
+  const SendRequest& request = work.request;
+  if (!request.inline_data.empty() && work.needs_response()) {
+    work.vendor_error = VendorError::malformed_request;
+    return CompletionStatus::local_qp_operation_error;
+  }
+  const auto fault = check_list(request.sges, context_.engine.keys, *context_.pd,
+                                work.needs_response() ? kLocalWrite : kLocalRead);
+  if (!fault) return std::nullopt;
+  context_.engine.explanations.add("QP {:#x}: {} cannot use {:#x} + {:#x} with lkey {:#x}: {}",
+                                   context_.qpn.value(), to_string(request.opcode),
+                                   fault->sge.address, fault->sge.length, fault->sge.lkey,
+                                   to_string(fault->fault));
+  work.vendor_error = vendor_error_of(fault->fault);
+  return CompletionStatus::local_protection_error;
+}
+
+void Requester::halt(Work& work, CompletionStatus status, VendorError why) {
+  context_.engine.explanations.add("QP {:#x}: {} of {} bytes (wr_id {:#x}) fails: {}",
+                                   context_.qpn.value(), to_string(work.request.opcode),
+                                   work.request.length, work.request.wr_id, to_string(status));
+  work.finish(status, why);
+  complete_requests();
+}
+
+void Requester::fail_memory(Work& work, const LocalFault& fault) {
+  context_.engine.explanations.add("QP {:#x}: {} cannot read {:#x} + {:#x} with lkey {:#x}: {}",
+                                   context_.qpn.value(), to_string(work.request.opcode),
+                                   fault.sge.address, fault.sge.length, fault.sge.lkey,
+                                   to_string(fault.fault));
+  halt(work, CompletionStatus::local_protection_error, vendor_error_of(fault.fault));
+}
+
+void Requester::fail_oldest(CompletionStatus status, VendorError why) {
+  if (queue_.empty()) return;
+  Work& work = queue_.at(queue_.oldest());
+  if (!work.done) halt(work, status, why);
+}
+
+void Requester::complete_requests() {
+  if (queue_.complete()) {
+    context_.collapse = context_.is_reliable() ? Collapse::by_requester : Collapse::send_queue;
+  }
+  const bool left_behind = static_cast<std::int32_t>(cursor_ - queue_.oldest()) < 0;
+  if (!left_behind) return;
+  cursor_ = queue_.oldest();
+  cursor_packet_ = 0;
+  position_.rewind();
+  position_is_current_ = true;
+}
+
+}  // namespace urxe::emulator

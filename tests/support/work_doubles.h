@@ -1,0 +1,152 @@
+// The device's doors to a program, opened on vectors: send and receive requests, completions,
+// memory.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "emulator/work.h"
+
+namespace urxe::test {
+
+// A send request whose lists live as long as the queue needs them.
+struct OwnedSend {
+  emulator::SendRequest request;
+  std::vector<emulator::Sge> sges;
+  std::vector<std::uint8_t> inline_data;
+};
+
+class SendDouble final : public emulator::SendSource {
+ public:
+  void post(OwnedSend send) { posted_.push_back(std::move(send)); }
+  bool take(emulator::SendRequest& request) override {
+    if (taken_ == posted_.size()) return false;
+    OwnedSend& send = posted_[taken_++];
+    request = send.request;
+    request.sges = send.sges;
+    request.inline_data = send.inline_data;
+    return true;
+  }
+  void retire(std::uint32_t count) override {
+    posted_.erase(posted_.begin(), posted_.begin() + count);
+    taken_ -= count;
+  }
+  void clear() override {
+    posted_.clear();
+    taken_ = 0;
+  }
+  [[nodiscard]] std::size_t held() const { return posted_.size(); }
+
+ private:
+  std::deque<OwnedSend> posted_;
+  std::size_t taken_ = 0;
+};
+
+class ReceiveDouble final : public emulator::ReceiveSource {
+ public:
+  void post(std::uint64_t wr_id, const std::vector<emulator::Sge>& sges) {
+    emulator::ReceiveRequest& request = posted_.emplace_back();
+    request.wr_id = wr_id;
+    for (const emulator::Sge& sge : sges) {
+      request.sges.at(request.sge_count++) = sge;
+      request.length += sge.length;
+    }
+  }
+  bool take(emulator::ReceiveRequest& request) override {
+    if (posted_.empty()) return false;
+    request = posted_.front();
+    posted_.pop_front();
+    return true;
+  }
+  [[nodiscard]] std::uint32_t posted() const override {
+    return static_cast<std::uint32_t>(posted_.size());
+  }
+  void clear() override { posted_.clear(); }
+
+ private:
+  std::deque<emulator::ReceiveRequest> posted_;
+};
+
+class CompletionDouble final : public emulator::CompletionSink {
+ public:
+  explicit CompletionDouble(std::size_t capacity = SIZE_MAX) : capacity_(capacity) {}
+  bool push(const emulator::Completion& completion) override {
+    if (completions.size() == capacity_) return false;
+    completions.push_back(completion);
+    return true;
+  }
+  std::vector<emulator::Completion> completions;
+
+ private:
+  std::size_t capacity_;
+};
+
+// Memory made of blocks. An access outside every block is refused as unmapped memory would be, and
+// remembered: the device must not make one by itself.
+class MemoryDouble final : public emulator::ProgramMemory {
+ public:
+  // A block at a made-up address, far from every other.
+  std::uint64_t map(std::size_t size) {
+    const std::uint64_t address = next_;
+    next_ += (size + 0x1FFFF) & ~std::uint64_t{0xFFFF};
+    blocks_[address].resize(size);
+    return address;
+  }
+  void unmap(std::uint64_t address) { blocks_.erase(address); }
+  [[nodiscard]] std::uint8_t* at(std::uint64_t address, std::size_t size) {
+    auto block = blocks_.upper_bound(address);
+    if (block == blocks_.begin()) return nullptr;
+    --block;
+    const std::uint64_t offset = address - block->first;
+    if (offset > block->second.size() || size > block->second.size() - offset) return nullptr;
+    return block->second.data() + offset;
+  }
+
+  bool read(std::uint64_t from, std::span<std::uint8_t> to) override {
+    const std::uint8_t* data = checked(from, to.size());
+    if (data != nullptr && !to.empty()) std::memcpy(to.data(), data, to.size());
+    return data != nullptr;
+  }
+  bool write(std::uint64_t to, std::span<const std::uint8_t> from) override {
+    std::uint8_t* data = checked(to, from.size());
+    if (data != nullptr && !from.empty()) std::memcpy(data, from.data(), from.size());
+    return data != nullptr;
+  }
+  std::optional<std::uint64_t> compare_swap(std::uint64_t address, std::uint64_t compare,
+                                            std::uint64_t swap) override {
+    return update(address, [&](std::uint64_t old) { return old == compare ? swap : old; });
+  }
+  std::optional<std::uint64_t> fetch_add(std::uint64_t address, std::uint64_t add) override {
+    return update(address, [&](std::uint64_t old) { return old + add; });
+  }
+  bool store(std::uint64_t address, std::uint64_t value) override {
+    return update(address, [&](std::uint64_t) { return value; }).has_value();
+  }
+
+  std::uint64_t faults = 0;  // accesses outside every block
+
+ private:
+  std::uint8_t* checked(std::uint64_t address, std::size_t size) {
+    std::uint8_t* data = at(address, size);
+    if (data == nullptr) ++faults;
+    return data;
+  }
+  template <typename Update>
+  std::optional<std::uint64_t> update(std::uint64_t address, Update next) {
+    std::uint8_t* data = checked(address, sizeof(std::uint64_t));
+    if (data == nullptr) return std::nullopt;
+    std::uint64_t old = 0;
+    std::memcpy(&old, data, sizeof(old));
+    const std::uint64_t value = next(old);
+    std::memcpy(data, &value, sizeof(value));
+    return old;
+  }
+
+  std::uint64_t next_ = 0x10000000;
+  std::map<std::uint64_t, std::vector<std::uint8_t>> blocks_;
+};
+
+}  // namespace urxe::test

@@ -1,0 +1,61 @@
+// An emulated device in a running process: the sans-IO device, its way to the network, and its
+// lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "emulator/device.h"
+#include "net/wire/time.h"
+
+namespace urxe::verbs {
+
+// Who is told what the device has to say. Called with the device's lock held: no call back into the
+// device, nothing that blocks.
+class DeviceListener {
+ public:
+  virtual ~DeviceListener() = default;
+  virtual void completion_event(emulator::CompletionQueue& cq) = 0;
+  virtual void async_event(const emulator::AsyncEvent& event) = 0;
+};
+
+// The outside of a hosted device, as the command handlers see it. The real one is tied to sockets,
+// the clock and the progress thread; tests tie one to nothing.
+class HostedDevice {
+ public:
+  virtual ~HostedDevice() = default;
+
+  // The device, locked. When it goes out of scope, what the device wants sent is sent, its events
+  // go to the listener, and the lock is released.
+  class Access {
+   public:
+    explicit Access(HostedDevice& host) : host_(&host) { host_->lock(); }
+    ~Access() {
+      host_->settle();
+      host_->unlock();
+    }
+    Access(const Access&) = delete;
+    Access& operator=(const Access&) = delete;
+    emulator::Device& operator*() const { return host_->device(); }
+    emulator::Device* operator->() const { return &host_->device(); }
+
+   private:
+    HostedDevice* host_;
+  };
+  [[nodiscard]] Access access() { return Access(*this); }
+
+  virtual void set_listener(DeviceListener* listener) = 0;
+  // Moves packets once, without blocking: what a polling program calls while it finds nothing.
+  virtual void drive() = 0;
+
+ protected:
+  virtual emulator::Device& device() = 0;
+  virtual void lock() = 0;
+  virtual void unlock() = 0;
+  virtual void settle() = 0;
+};
+
+}  // namespace urxe::verbs

@@ -1,0 +1,87 @@
+// A device that runs: tied to a network, the clock, and the progress thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+#include "net/fabric.h"
+#include "verbs/runtime/guarded_memory.h"
+#include "verbs/runtime/hosted_device.h"
+
+namespace urxe::verbs {
+
+// CLOCK_MONOTONIC.
+[[nodiscard]] Time monotonic_now();
+
+// Told from within a device's lock that the progress thread must act earlier than it knows.
+class ProgressWaker {
+ public:
+  virtual ~ProgressWaker() = default;
+  // There is a deadline, earlier than any that was announced before.
+  virtual void arm(Time deadline) = 0;
+  // The set of descriptors changed, or the device.
+  virtual void wake() = 0;
+};
+
+// Where sentences for people go.
+using SentenceSink = void (*)(const std::string& sentence);
+
+// Three kinds of thread come in here: one that posts (a command), one that polls (drive), and the
+// progress thread (serve). The lock is held in all of them while the device works.
+class LiveDevice final : public HostedDevice, private net::Receiver {
+ public:
+  LiveDevice(const emulator::DeviceOptions& options, emulator::QpnRange qpns,
+             std::unique_ptr<net::Fabric> fabric, ProgressWaker& waker, SentenceSink sentences);
+
+  void set_listener(DeviceListener* listener) override { listener_ = listener; }
+  void drive() override;
+
+  // Around a fork: the lock is held, so that the child's copy is whole. The child's copy is dead:
+  // it closes its descriptors and is never used again.
+  void before_fork() { mutex_.lock(); }
+  void after_fork_in_parent() { mutex_.unlock(); }
+  void after_fork_in_child();
+
+  // --- for the progress thread
+
+  // Moves packets once, as drive does. Returns how many came.
+  std::size_t serve();
+  void wait_for(std::vector<pollfd>& descriptors);
+  // When serve must be called at the latest.
+  [[nodiscard]] Time deadline();
+  // When a program last looked for completions and found none: it moves the packets itself.
+  [[nodiscard]] Time last_polled() const {
+    return Time{Duration{last_polled_.load(std::memory_order_relaxed)}};
+  }
+
+ private:
+  emulator::Device& device() override { return device_; }
+  void lock() override { mutex_.lock(); }
+  void unlock() override { mutex_.unlock(); }
+  void settle() override;
+
+  void on_packet(Time now, const wire::Inbound& packet) override;
+  std::size_t move_packets(Time now);
+  void transmit(Time now);
+  void publish();
+  [[nodiscard]] Time next_deadline();
+
+  std::mutex mutex_;
+  GuardedMemory memory_;
+  emulator::Device device_;
+  std::unique_ptr<net::Fabric> fabric_;
+  ProgressWaker& waker_;
+  SentenceSink sentences_;
+  DeviceListener* listener_ = nullptr;
+  std::atomic<Duration::rep> last_polled_{0};
+  Time announced_ = kNever;  // the earliest deadline that the progress thread knows of
+  bool fabric_is_full_ = false;
+};
+
+}  // namespace urxe::verbs

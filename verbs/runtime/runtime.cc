@@ -1,0 +1,155 @@
+#include "verbs/runtime/runtime.h"
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "net/udp/udp_fabric.h"
+#include "verbs/runtime/log.h"
+
+namespace urxe::verbs {
+namespace {
+
+emulator::Mtu mtu_of(unsigned bytes) {
+  auto mtu = emulator::Mtu::bytes256;
+  while (mtu < emulator::Mtu::bytes4096 && emulator::bytes_of(mtu) < bytes) {
+    mtu = static_cast<emulator::Mtu>(static_cast<int>(mtu) + 1);
+  }
+  return mtu;
+}
+
+// What a socket buffer of so many bytes holds of payload: the kernel counts its own overhead, which
+// for packets of a few hundred bytes is as much again.
+constexpr int kBufferPerPayloadByte = 2;
+
+emulator::DeviceOptions device_options(const DeviceConfig& config, int receive_buffer) {
+  emulator::DeviceOptions options;
+  options.port_mtu = mtu_of(config.active_mtu);
+  options.seed = std::random_device{}();
+  const auto room = static_cast<std::uint32_t>(receive_buffer / kBufferPerPayloadByte);
+  // The peer's buffer is probably as large as ours.
+  options.max_window = std::clamp(room / 2, options.min_window, options.max_window);
+  options.initial_window = std::min(options.initial_window, options.max_window);
+  options.read_window = std::max(room / 2, options.min_window);
+  return options;
+}
+
+net::UdpOptions udp_options(const DeviceConfig& config) {
+  net::UdpOptions options;
+  for (const wire::IpAddress& address : config.addresses) {
+    options.addresses.push_back({.address = address, .interface = config.ifindex});
+  }
+  return options;
+}
+
+void log_info(const std::string& sentence) { log(LogLevel::info, sentence); }
+
+}  // namespace
+
+// A device that runs, and for how many.
+class Runtime::Running {
+ public:
+  std::string name;
+  int leases = 0;
+  net::UdpFabric* fabric = nullptr;  // owned by the device
+  std::shared_ptr<LiveDevice> device;
+};
+
+class Runtime::Lease final : public DeviceLease {
+ public:
+  Lease(Runtime& runtime, std::shared_ptr<Running> running)
+      : runtime_(runtime), running_(std::move(running)) {}
+  ~Lease() override { runtime_.release(running_); }
+  [[nodiscard]] HostedDevice& device() override { return *running_->device; }
+  [[nodiscard]] std::uint64_t fabric_counter(std::string_view) override { return 0; }
+
+ private:
+  Runtime& runtime_;
+  std::shared_ptr<Running> running_;
+};
+
+tl::expected<std::shared_ptr<DeviceLease>, net::Error> Runtime::open(const DeviceConfig& config) {
+  const std::scoped_lock lock(mutex_);
+  auto found = std::find_if(running_.begin(), running_.end(),
+                            [&](const auto& running) { return running->name == config.name; });
+  if (found == running_.end()) {
+    auto started = start(config);
+    if (!started) {
+      log(LogLevel::error,
+          fmt::format("device {} cannot be opened: {}", config.name, started.error().sentence));
+      return tl::unexpected(started.error());
+    }
+    running_.push_back(*started);
+    found = std::prev(running_.end());
+  }
+  ++(*found)->leases;
+  return std::make_shared<Lease>(*this, *found);
+}
+
+tl::expected<std::shared_ptr<Runtime::Running>, net::Error> Runtime::start(
+    const DeviceConfig& config) {
+  if (!FaultGuard::arm(options_.sigaction)) {
+    return tl::unexpected(net::Error{EAGAIN, "the handler for memory faults cannot be installed"});
+  }
+  auto fabric = net::UdpFabric::open(udp_options(config));
+  if (!fabric) return tl::unexpected(fabric.error());
+  if (progress_ == nullptr) {
+    auto progress = std::make_unique<ProgressThread>();
+    if (const int failed = progress->start(); failed != 0) {
+      return tl::unexpected(net::Error{failed, "the progress thread cannot be started"});
+    }
+    progress_ = std::move(progress);
+  }
+  auto running = std::make_shared<Running>();
+  running->name = config.name;
+  running->fabric = fabric->get();
+  const auto options = device_options(config, (*fabric)->receive_buffer());
+  const net::Slot slot = (*fabric)->slots().front().slot;
+  running->device = std::make_shared<LiveDevice>(
+      options, emulator::QpnRange{net::first_qpn_of(slot), net::kQpnsPerSlot}, std::move(*fabric),
+      *progress_, logs(LogLevel::info) ? &log_info : nullptr);
+  running->device->access()->assign_gids(config.addresses);
+  progress_->add(running->device);
+  return running;
+}
+
+void Runtime::release(const std::shared_ptr<Running>& running) {
+  const std::scoped_lock lock(mutex_);
+  if (--running->leases > 0) return;
+  if (progress_ != nullptr) progress_->remove(*running->device);
+  std::erase(running_, running);
+  running->device.reset();
+  if (running_.empty()) progress_.reset();
+}
+
+std::optional<emulator::Counters> Runtime::counters(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& running : running_) {
+    if (running->name == name) return running->device->access()->counters();
+  }
+  return std::nullopt;
+}
+
+// --- fork
+
+void Runtime::before_fork() {
+  mutex_.lock();
+  for (const auto& running : running_) running->device->before_fork();
+}
+
+void Runtime::after_fork_in_parent() {
+  for (const auto& running : running_) running->device->after_fork_in_parent();
+  mutex_.unlock();
+}
+
+void Runtime::after_fork_in_child() {
+  for (const auto& running : running_) running->device->after_fork_in_child();
+  // Leases of the parent's files keep what they point to; nobody uses it.
+  running_.clear();
+  if (progress_ != nullptr) progress_->abandon();
+  progress_.release();
+  mutex_.unlock();
+}
+
+}  // namespace urxe::verbs
