@@ -1,5 +1,5 @@
-# Writes the linker's version script that exports what a header marks with URXE_EXPORT_AS("name"), and
-# nothing else: cmake -DHEADER=… -DOUTPUT=… -P exports.cmake
+# Writes the linker's version script that exports what a header marks with URXE_EXPORT_AS("name"),
+# and nothing else: cmake -DHEADER=… -DOUTPUT=… -P exports.cmake
 file(READ ${HEADER} text)
 string(REGEX MATCHALL "URXE_EXPORT_AS\\(\"[a-z0-9_]+\"\\)" marks "${text}")
 set(script "{\n  global:\n")
