@@ -1,6 +1,6 @@
 #include "emulator/device.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace urxe::emulator {
 namespace {

@@ -1,6 +1,6 @@
 #include "emulator/memory.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "emulator/assert.h"
 

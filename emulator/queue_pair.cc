@@ -1,6 +1,6 @@
 #include "emulator/queue_pair.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace urxe::emulator {
 namespace {

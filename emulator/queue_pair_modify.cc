@@ -1,5 +1,5 @@
 // ibv_modify_qp: what may change when, and to what.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "emulator/queue_pair.h"
 

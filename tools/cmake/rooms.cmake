@@ -23,3 +23,6 @@ function(urxe_room name)
   add_library(urxe_${name} STATIC ${room_SOURCES})
   target_link_libraries(urxe_${name} PUBLIC urxe_flags ${room_USES})
 endfunction()
+
+# fmt's headers come from Debian; see tools/cmake/fmt.cc. Include <fmt/core.h> where that is enough.
+add_library(urxe_fmt STATIC ${PROJECT_SOURCE_DIR}/tools/cmake/fmt.cc)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "net/udp/udp_fabric.h"
 #include "verbs/runtime/log.h"
