@@ -1,5 +1,5 @@
-# One static library per room. A room sees only the rooms that it names, so a dependency that the
-# architecture does not allow fails to link (docs/architecture.md has the table of rooms).
+# One static library per room, which names what it uses (docs/architecture.md has the table of
+# rooms). tests/tidy holds them to it, by their includes and by the symbols that they need.
 
 add_library(urxe_flags INTERFACE)
 target_compile_options(urxe_flags INTERFACE
