@@ -10,7 +10,7 @@ std::filesystem::path source_dir() { return URXE_SOURCE_DIR; }
 
 std::filesystem::path shared_dir() {
   const char* chosen = std::getenv("URXE_SHARED");
-  return chosen != nullptr ? chosen : URXE_SHARED;
+  return std::filesystem::path(chosen != nullptr ? chosen : URXE_SHARED).lexically_normal();
 }
 
 std::optional<std::string> read_file(const std::filesystem::path& path) {

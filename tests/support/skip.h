@@ -5,8 +5,13 @@
 
 namespace urxe::test {
 
-// Prints what ctest takes for a skip (SKIP_REGULAR_EXPRESSION in tests/CMakeLists.txt); the test
-// returns after it. A skip without a reason that a reader can act on is a defect.
+// The exit status of a test that was skipped (SKIP_RETURN_CODE in tests/CMakeLists.txt).
+inline constexpr int kSkipStatus = 77;
+
+// Prints the reason; the test case returns after it. ctest shows the test case as skipped, and
+// tools/test shows the reason. A reason that a reader can do nothing about is a defect.
 void skip(std::string_view reason);
+
+[[nodiscard]] bool was_skipped();
 
 }  // namespace urxe::test

@@ -4,8 +4,8 @@
   compliance.py [ROOT]
 
 Every id that a comment cites has a row; rows are in order and none is twice; a row that is done or
-partly done names code that cites the id, and a row that is done names a test. Files exist, and so
-do the test cases whose names stand in quotes.
+partly done names code that cites the id, one that is neither has no such code, and a row that is
+done names a test. Files exist, and so do the test cases whose names stand in quotes.
 """
 
 import pathlib
@@ -68,6 +68,8 @@ def check_row(root, row, cited):
         for path in row.code:
             if path not in cited.get(row.id, ()):
                 yield f"{path} has no comment that cites it"
+    elif row.id in cited:
+        yield f"{sorted(cited[row.id])[0]} cites it, but the row says {row.status}"
     if row.status == "done" and not row.tests:
         yield "names no test"
     for path, case in row.tests:

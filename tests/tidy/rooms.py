@@ -44,7 +44,8 @@ BANNED = {
                        r"|\bs?rand\s*\(|\bgetrandom\b|\barc4random\w*",
     "a socket": r"\bsocket\s*\(|\b(send|recv)m?msg\b|\bsendto\b|\brecvfrom\b|\b[gs]etsockopt\b",
     "a stream or a log": r"\bstd::(cout|cerr|clog|cin|[io]?fstream|[io]?stringstream)\b"
-                         r"|\b[fsn]*printf\s*\(|\bf?puts\s*\(|\bperror\s*\(|\bsyslog\s*\(",
+                         r"|\bfmt::v?print|\b[fsn]*printf\s*\(|\bf?puts\s*\(|\bperror\s*\("
+                         r"|\bsyslog\s*\(",
     "the environment": r"\bgetenv\s*\(",
 }
 
