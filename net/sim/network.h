@@ -14,14 +14,10 @@
 
 namespace urxe::net {
 
-// How a test builds one:
-//   Network network(seed);
-//   SimNode& a = network.add_node({.address = ...});
-//   SimNode& b = network.add_node({.address = ...});
-//   network.connect(a, b, LinkSpec{});
-//   SimFabric fabric(a);  // for a's device
+// Nodes are added and connected, directly or through a switch; a SimFabric on a node is what a
+// device gets. Everything random (jitter, marking) comes from the seed.
 //
-// Everything random (jitter, marking) comes from the seed. Not thread-safe.
+// Not thread-safe.
 class Network {
  public:
   explicit Network(std::uint64_t seed) : random_(seed) {}
