@@ -212,11 +212,13 @@ void Requester::after_send(Work& work, std::uint32_t packets, std::uint32_t payl
       peer_->sent(payload + kPacketOverhead);
     }
     if (send_psn_ != next_psn_) ++context_.engine.counters.retransmitted_packets;
-    if (ack_deadline_ == kNever && probe_deadline_ == kNever) restart_timers(now);
   }
   send_psn_ = send_psn_ + packets;
   cursor_packet_ += packets;
   if (next_psn_.is_before(send_psn_)) next_psn_ = send_psn_;
+  if (context_.is_reliable() && ack_deadline_ == kNever && probe_deadline_ == kNever) {
+    restart_timers(now);
+  }
   if (!context_.is_reliable()) {
     una_psn_ = send_psn_;
     if (cursor_packet_ == work.packets) finish_unacknowledged(work);

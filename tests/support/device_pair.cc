@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tests/support/bring_up.h"
+
 namespace urxe::test {
 namespace {
 
@@ -73,26 +75,7 @@ QpAttributes DevicePair::attributes(int index) const {
   return attributes;
 }
 
-void DevicePair::connect(int index) {
-  QueuePair& qp = *node(index).qp;
-  QpAttributes wanted = attributes(index);
-  const bool rc = options_.type == QpType::rc;
-  const bool ud = options_.type == QpType::ud;
-  const auto go = [&](QpState state, AttributeMask mask) {
-    wanted.state = state;
-    if (const auto done = qp.modify(wanted, mask | kAttrState); !done) {
-      throw std::runtime_error(done.error().sentence);
-    }
-  };
-  go(QpState::init, kAttrPKeyIndex | kAttrPort | (ud ? kAttrQKey : kAttrAccess));
-  AttributeMask to_rtr{};
-  if (!ud) to_rtr = kAttrAddressVector | kAttrPathMtu | kAttrDestinationQpn | kAttrReceivePsn;
-  if (rc) to_rtr |= kAttrMaxDestReadAtomic | kAttrMinRnrTimer;
-  go(QpState::ready_to_receive, to_rtr);
-  AttributeMask to_rts = kAttrSendPsn;
-  if (rc) to_rts |= kAttrTimeout | kAttrRetryCount | kAttrRnrRetry | kAttrMaxReadAtomic;
-  go(QpState::ready_to_send, to_rts);
-}
+void DevicePair::connect(int index) { bring_up(*node(index).qp, attributes(index)); }
 
 Result<void> DevicePair::post(int index, WorkOpcode opcode, const Node::Buffer& local,
                               std::size_t length, const Node::Buffer& remote,
