@@ -104,6 +104,7 @@ Requester::Wait Requester::start_work(Work& work) {
   }
   work.first_psn = next_psn_;
   work.packets = packets_of(work.request.length, context_.mtu);
+  work.read_piece = read_piece();
   position_.rewind();
   position_is_current_ = true;
   return Wait::nothing;
@@ -141,14 +142,19 @@ Requester::Wait Requester::check_windows(const Work& work) {
   return Wait::window;
 }
 
-// For how many response packets the request at the cursor asks: READs are split, so that no more
-// arrives at one time than this device's socket buffer holds.
+// READs are split, so that no more arrives at one time than this device's socket buffer holds.
+std::uint32_t Requester::read_piece() const {
+  const std::uint32_t pieces = std::clamp<std::uint32_t>(context_.attributes.max_read_atomic, 1, 4);
+  return std::max(context_.engine.reads.limit() / pieces / context_.mtu, std::uint32_t{1});
+}
+
+// For how many response packets the request at the cursor asks: up to the end of the piece that the
+// first transmission asked for too. A responder answers a duplicate only if it is a part of one
+// request that it executed (IBTA 9.7.4.1.2).
 std::uint32_t Requester::read_packets(const Work& work) const {
   if (!work.is_read()) return 1;
-  const std::uint32_t pieces = std::clamp<std::uint32_t>(context_.attributes.max_read_atomic, 1, 4);
-  const std::uint32_t piece =
-      std::max(context_.engine.reads.limit() / pieces / context_.mtu, std::uint32_t{1});
-  return std::min(piece, work.packets - cursor_packet_);
+  const std::uint32_t rest_of_piece = work.read_piece - cursor_packet_ % work.read_piece;
+  return std::min(rest_of_piece, work.packets - cursor_packet_);
 }
 
 std::optional<Requester::Output> Requester::send_current(Time now, wire::MutableBytes slot) {

@@ -120,6 +120,7 @@ class Requester final : public WindowWaiter {
   [[nodiscard]] std::optional<CompletionStatus> refuse_list(Work& work) const;
   [[nodiscard]] Wait check_windows(const Work& work);
 
+  [[nodiscard]] std::uint32_t read_piece() const;
   [[nodiscard]] std::uint32_t read_packets(const Work& work) const;
   [[nodiscard]] const wire::Path* path_of(Work& work);
 

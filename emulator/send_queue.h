@@ -14,9 +14,10 @@ namespace urxe::emulator {
 // A send request that was taken from the ring and has not completed.
 struct Work {
   SendRequest request;
-  wire::Psn first_psn;        // once started
-  std::uint32_t packets = 0;  // PSNs that it takes; 0: not started
-  bool done = false;          // its outcome is known; it completes when all before it have
+  wire::Psn first_psn;           // once started
+  std::uint32_t packets = 0;     // PSNs that it takes; 0: not started
+  std::uint32_t read_piece = 1;  // READ: packets that one request on the wire asks for
+  bool done = false;             // its outcome is known; it completes when all before it have
   CompletionStatus status = CompletionStatus::success;
   VendorError vendor_error = VendorError::none;
 

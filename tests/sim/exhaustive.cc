@@ -43,11 +43,19 @@ std::string to_string(const Completion& c) {
                      c.immediate, c.invalidated.value() != 0, c.flags.bits());
 }
 
+WorldOptions options_of(const Conversation& conversation, const std::vector<net::Rule>& faults) {
+  WorldOptions options{.timeout = 12, .rules = faults};
+  if (!conversation.tight) return options;
+  options.device.initial_window = options.device.min_window = options.device.max_window = 1000;
+  options.device.read_window = 2 * kMtu * options.read_atomic;
+  return options;
+}
+
 // A world in which a conversation takes place.
 class Stage {
  public:
   Stage(const Conversation& conversation, const std::vector<net::Rule>& faults)
-      : conversation_(conversation), world_({.timeout = 12, .rules = faults}) {
+      : conversation_(conversation), world_(options_of(conversation, faults)) {
     for (std::uint8_t i = 0; i < conversation.steps.size(); ++i) {
       locals_.push_back(world_.client().buffer(kBufferSize));
       remotes_.push_back(world_.server().buffer(kBufferSize));
@@ -143,6 +151,7 @@ std::string to_string(const Conversation& conversation) {
   for (const Conversation::Step& step : conversation.steps) {
     text += fmt::format("{} of {} packets, ", to_string(step.opcode), step.packets);
   }
+  if (conversation.tight) text += "tight windows, ";
   return text + (conversation.signalled ? "signalled" : "not signalled");
 }
 
@@ -171,8 +180,9 @@ const std::vector<WorkOpcode>& rc_verbs() {
   return kVerbs;
 }
 
-std::vector<Conversation> single_verb_conversations() {
-  std::vector<Conversation> conversations;
+namespace {
+
+void add_single_verbs(std::vector<Conversation>& conversations) {
   for (const WorkOpcode verb : rc_verbs()) {
     for (std::uint32_t packets = 0; packets <= 4; ++packets) {
       if (is_atomic(verb) && packets != 1) continue;
@@ -184,18 +194,35 @@ std::vector<Conversation> single_verb_conversations() {
       }
     }
   }
-  return conversations;
 }
 
-std::vector<Conversation> mixed_conversations() {
-  std::vector<Conversation> conversations;
+void add_pairs(std::vector<Conversation>& conversations) {
+  const auto packets = [](WorkOpcode verb) { return is_atomic(verb) ? 1U : 2U; };
   for (const WorkOpcode first : rc_verbs()) {
     for (const WorkOpcode second : rc_verbs()) {
       if (first == second) continue;
-      const auto packets = [](WorkOpcode verb) { return is_atomic(verb) ? 1U : 2U; };
       conversations.push_back({.steps = {{first, packets(first)}, {second, packets(second)}}});
     }
   }
+}
+
+void add_tight(std::vector<Conversation>& conversations) {
+  for (const WorkOpcode verb : rc_verbs()) {
+    for (const std::uint32_t packets : {3U, 4U}) {
+      if (is_atomic(verb)) continue;
+      conversations.push_back(
+          {.steps = {{verb, packets}, {WorkOpcode::rdma_write, 2}}, .tight = true});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Conversation> all_conversations() {
+  std::vector<Conversation> conversations;
+  add_single_verbs(conversations);
+  add_pairs(conversations);
+  add_tight(conversations);
   return conversations;
 }
 

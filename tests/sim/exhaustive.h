@@ -17,15 +17,17 @@ struct Conversation {
   };
   std::vector<Step> steps;
   bool signalled = true;
+  // With windows of two packets, so that flow control is in the game, and READs are asked for in
+  // pieces of two packets.
+  bool tight = false;
 };
 [[nodiscard]] std::string to_string(const Conversation& conversation);
 
 // Every RC verb that sends something.
 [[nodiscard]] const std::vector<emulator::WorkOpcode>& rc_verbs();
-// Each verb with 0 to 4 packets (atomics are what they are), once and twice, signalled and not.
-[[nodiscard]] std::vector<Conversation> single_verb_conversations();
-// Each ordered pair of different verbs, two packets each where that can be.
-[[nodiscard]] std::vector<Conversation> mixed_conversations();
+// Each verb with 0 to 4 packets (atomics are what they are), once and twice, signalled and not;
+// each ordered pair of different verbs with two packets each; and long messages with tight windows.
+[[nodiscard]] std::vector<Conversation> all_conversations();
 
 // All that a program can see when everything has come to rest.
 struct Outcome {

@@ -54,12 +54,6 @@ class Comparison {
   Outcome clean_;
 };
 
-std::vector<Conversation> all_conversations() {
-  auto all = single_verb_conversations();
-  for (auto& mixed : mixed_conversations()) all.push_back(std::move(mixed));
-  return all;
-}
-
 TEST_CASE("no loss among the first eight packets of a direction shows") {
   for (const Conversation& conversation : all_conversations()) {
     const Comparison comparison(conversation);

@@ -33,5 +33,25 @@ TEST_CASE("a request of one packet that is lost is sent again") {
   CHECK(pair.server().receive_completions.completions.size() == 1);
 }
 
+TEST_CASE("a READ in pieces asks again for a part of one piece at a time") {
+  PairOptions options;
+  options.device.read_window = 4 * 3 * 1024;  // pieces of three packets
+  DevicePair pair(options);
+  const auto local = pair.client().buffer(9 * 1024);
+  const auto remote = pair.server().buffer(9 * 1024);
+  std::memset(pair.server().bytes(remote), 0x77, remote.size);
+  pair.fate = losing(1, {1});
+  REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, local.size, remote));
+  pair.run();
+  CHECK(only_status(pair.client().send_completions) == CompletionStatus::success);
+  CHECK(pair.client().bytes(local)[local.size - 1] == 0x77);
+  for (const WirePacket& packet : pair.log) {
+    if (packet.from != 0) continue;
+    const wire::Reth reth = packet.parsed().reth;
+    const std::uint64_t first = reth.address - remote.address;
+    CHECK(first / 3072 == (first + reth.length - 1) / 3072);
+  }
+}
+
 }  // namespace
 }  // namespace urxe::test
