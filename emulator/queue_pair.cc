@@ -220,6 +220,8 @@ void QueuePair::enter_state(QpState from, QpState to) {
       if (from == QpState::ready_to_receive) {
         send_source_.clear();  // what was posted too early was refused
         requester_.start(context_.attributes.send_psn);
+      } else if (from == QpState::send_queue_error) {
+        requester_.resume();
       }
       drain_is_pending_ = false;
       activate();

@@ -43,6 +43,8 @@ class Requester final : public WindowWaiter {
 
   // RTR to RTS.
   void start(wire::Psn first);
+  // SQE to RTS: goes on with what is posted from now on.
+  void resume() { cursor_ = queue_.end(); }
   // Forgets all sequence state and gives back what it holds of windows. Requests stay in the queue.
   void reset();
 

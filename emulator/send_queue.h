@@ -53,7 +53,10 @@ class SendQueue {
   [[nodiscard]] bool holds(std::uint32_t ordinal) const {
     return ordinal - oldest_ < works_.size();
   }
-  [[nodiscard]] Work& at(std::uint32_t ordinal) { return works_[ordinal - oldest_]; }
+  [[nodiscard]] Work& at(std::uint32_t ordinal) {
+    URXE_ASSERT(holds(ordinal));
+    return works_[ordinal - oldest_];
+  }
 
   // Takes the next request from the ring. False if there is none.
   bool take();

@@ -44,7 +44,8 @@ std::string to_string(const Completion& c) {
 }
 
 WorldOptions options_of(const Conversation& conversation, const std::vector<net::Rule>& faults) {
-  WorldOptions options{.timeout = 12, .rules = faults};
+  // So many probes and retries that sixteen losses in a row are no reason to give up.
+  WorldOptions options{.timeout = 20, .rules = faults};
   if (!conversation.tight) return options;
   options.device.initial_window = options.device.min_window = options.device.max_window = 1000;
   options.device.read_window = 2 * kMtu * options.read_atomic;

@@ -32,6 +32,7 @@ Node::Buffer Node::buffer(std::size_t size, Access access) {
   const std::uint64_t start = memory.map(size);
   MemoryRegion* region = *device.register_region(
       *pd, {.start = start, .length = size, .iova = start, .access = access});
+  regions.push_back(region);
   return {start, size, region->key()};
 }
 
@@ -99,7 +100,7 @@ void DevicePair::post_receive(int index, const Node::Buffer& buffer, std::uint64
 void DevicePair::transmit(int index) {
   std::array<std::uint8_t, kSlotSize> slot;
   while (const auto outbound = node(index).device.poll_transmit(now_, slot)) {
-    WirePacket packet{.from = index, .path = *outbound->path};
+    WirePacket packet{.from = index, .path = *outbound->path, .sent = now_};
     packet.bytes.assign(slot.begin(), slot.begin() + static_cast<std::ptrdiff_t>(outbound->size));
     packet.bytes.resize(packet.bytes.size() + wire::kIcrcSize);
     log.push_back(packet);
@@ -121,6 +122,19 @@ void DevicePair::deliver_next() {
   node(to).device.handle_packet(
       now_, {.path = next.packet.path, .bytes = next.packet.bytes, .icrc_is_right = true});
   transmit(to);
+}
+
+void DevicePair::inject(int to, wire::Packet packet, const std::vector<std::uint8_t>& payload) {
+  packet.bth.opcode = static_cast<std::uint8_t>(packet.info->opcode);
+  packet.bth.destination = node(to).qp->qpn();
+  packet.bth.pad_count = wire::pad_count(payload.size());
+  std::vector<std::uint8_t> bytes(kSlotSize);
+  const std::size_t header = wire::write_headers(packet, bytes);
+  std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(header));
+  bytes.resize(header + payload.size() + packet.bth.pad_count + wire::kIcrcSize);
+  const wire::Path path = node(1 - to).qp->path();
+  node(to).device.handle_packet(now_, {.path = path, .bytes = bytes, .icrc_is_right = true});
+  transmit();
 }
 
 Time DevicePair::next_event() {

@@ -21,6 +21,7 @@ struct WirePacket {
   int from = 0;  // node
   wire::Path path;
   std::vector<std::uint8_t> bytes;  // with four bytes in the ICRC's place
+  Time sent{};
   [[nodiscard]] wire::Packet parsed() const { return *wire::parse_packet(bytes); }
 };
 
@@ -50,6 +51,7 @@ struct Node {
   emulator::CompletionQueue* send_cq;
   emulator::CompletionQueue* receive_cq;
   emulator::QueuePair* qp = nullptr;
+  std::vector<emulator::MemoryRegion*> regions;  // of the buffers
 };
 
 struct PairOptions {
@@ -94,6 +96,10 @@ class DevicePair {
   // Sends what the devices have to send now, without delivering anything.
   void transmit();
   void deliver_next();
+  // Hands a packet to a node as if its peer had sent it just now. BTH and headers come from
+  // `packet`, destination and path are filled in.
+  void inject(int to, wire::Packet packet, const std::vector<std::uint8_t>& payload = {});
+  void advance(Duration time) { now_ += time; }
 
   Time now() const { return now_; }
 
