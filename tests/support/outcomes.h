@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tests/support/bring_up.h"
 #include "tests/support/device_pair.h"
 
 namespace urxe::test {

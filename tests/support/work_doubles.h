@@ -55,6 +55,7 @@ class ReceiveDouble final : public emulator::ReceiveSource {
       request.length += sge.length;
     }
   }
+  void post(const emulator::ReceiveRequest& request) { posted_.push_back(request); }
   bool take(emulator::ReceiveRequest& request) override {
     if (posted_.empty()) return false;
     request = posted_.front();
