@@ -52,7 +52,7 @@ std::optional<Requester::Output> Requester::poll_transmit(Time now, wire::Mutabl
   if (!may_send(now)) return std::nullopt;
   waits_for_receiver_ = false;
   if (probe_is_due_) {
-    if (auto output = send_probe(now, slot)) return output;
+    if (auto output = send_probe(slot)) return output;
   }
   const Wait wait = find_work();
   if (wait == Wait::nothing) return send_current(now, slot);
@@ -239,7 +239,7 @@ void Requester::finish_unacknowledged(Work& work) {
   complete_requests();
 }
 
-std::optional<Requester::Output> Requester::send_probe(Time now, wire::MutableBytes slot) {
+std::optional<Requester::Output> Requester::send_probe(wire::MutableBytes slot) {
   probe_is_due_ = false;
   if (una_psn_ == next_psn_) return std::nullopt;
   const auto found = find_unacknowledged();
@@ -247,8 +247,7 @@ std::optional<Requester::Output> Requester::send_probe(Time now, wire::MutableBy
   Work& work = queue_.at(*found);
   ++context_.engine.counters.probes;
   if (work.needs_response()) {
-    go_back();
-    restart_timers(now);
+    go_back();  // the probe is the request itself; the ACK timer runs on
     return std::nullopt;
   }
   const auto index = static_cast<std::uint32_t>(una_psn_.ahead_of(work.first_psn));

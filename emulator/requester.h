@@ -127,7 +127,7 @@ class Requester final : public WindowWaiter {
   [[nodiscard]] const wire::Path* path_of(Work& work);
 
   [[nodiscard]] std::optional<Output> send_current(Time now, wire::MutableBytes slot);
-  [[nodiscard]] std::optional<Output> send_probe(Time now, wire::MutableBytes slot);
+  [[nodiscard]] std::optional<Output> send_probe(wire::MutableBytes slot);
   void after_send(Work& work, std::uint32_t packets, std::uint32_t payload, Time now);
   void finish_unacknowledged(Work& work);
   // A local error: the request fails as soon as those before it have completed.
