@@ -54,6 +54,11 @@ std::string_view to_string(MemoryFault fault) {
 
 // --- keys
 
+// Windows first: they use regions.
+KeyTable::~KeyTable() {
+  for (Slot& slot : slots_) slot.window.reset();
+}
+
 std::optional<std::uint32_t> KeyTable::allocate_index() {
   if (free_.size() > kRestingIndexes || (slots_.size() > kMaxIndex && !free_.empty())) {
     const std::uint32_t index = free_.front();
@@ -147,7 +152,10 @@ Result<MemoryWindow*> KeyTable::create_window(ProtectionDomain& pd, WindowType t
 
 void KeyTable::destroy_window(MemoryWindow& window) {
   const std::uint32_t key = window.key_;
-  slots_[key >> kIndexShift].window.reset();
+  Slot& slot = slots_[key >> kIndexShift];
+  slot.window.reset();
+  // The program chose the last key's byte: the next one differs from it.
+  slot.next_key_byte = static_cast<std::uint8_t>(key + 1);
   release_index(key);
   --window_count_;
 }

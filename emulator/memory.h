@@ -93,6 +93,9 @@ class KeyTable {
   // Limits on the number of objects. `seed` varies the keys from run to run.
   KeyTable(std::uint32_t max_regions, std::uint32_t max_windows, std::uint32_t seed)
       : max_regions_(max_regions), max_windows_(max_windows), seed_(seed) {}
+  ~KeyTable();
+  KeyTable(const KeyTable&) = delete;
+  KeyTable& operator=(const KeyTable&) = delete;
 
   Result<MemoryRegion*> register_region(ProtectionDomain& pd, const RegionSpec& spec);
   // Changes a region in place; it gets a new key. What is not given stays.

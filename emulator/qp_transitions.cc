@@ -76,6 +76,7 @@ constexpr std::array kRows{
     Row{send_queue_drain, send_queue_drain, ud, kNone, kAttrPKeyIndex | kAttrQKey},
     Row{send_queue_drain, send_queue_drain, gsi, kNone, kAttrPKeyIndex | kAttrQKey},
 
+    Row{send_queue_error, ready_to_send, rc, kNone, kNone},  // never in SQE, but so it is written
     Row{send_queue_error, ready_to_send, uc, kNone, kAttrCurrentState | kAttrAccess},
     Row{send_queue_error, ready_to_send, ud, kNone, kDatagram},
     Row{send_queue_error, ready_to_send, gsi, kNone, kDatagram},
