@@ -261,6 +261,8 @@ void Responder::answer_duplicate_read(const wire::Packet& packet) {
   const bool is_part = asked.rkey == original.rkey && asked.address == original.address + skipped &&
                        skipped + asked.length <= original.length;
   if (!is_part) return;
+  // A requester has no more READs outstanding than this. Whoever asks for more asked before.
+  if (pending_reads_and_atomics(true) >= read_atomic_depth()) return;
   responses_.push(
       {.kind = Response::Kind::read, .psn = psn, .msn = msn_, .rest = asked, .replay = true});
 }

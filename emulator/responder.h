@@ -105,7 +105,7 @@ class Responder {
   [[nodiscard]] const Resource* find_resource(wire::Psn psn) const;
   [[nodiscard]] bool is_answering(wire::Psn psn) const;
   [[nodiscard]] std::uint32_t read_atomic_depth() const;
-  [[nodiscard]] std::uint32_t pending_reads_and_atomics() const;
+  [[nodiscard]] std::uint32_t pending_reads_and_atomics(bool replays) const;
   [[nodiscard]] std::optional<std::size_t> refuse_read(MemoryFault fault);
   [[nodiscard]] std::optional<std::size_t> send_read_response(wire::MutableBytes slot);
 

@@ -79,7 +79,7 @@ Step Responder::execute_write(const wire::Packet& packet) {
 }
 
 Step Responder::execute_read(const wire::Packet& packet) {
-  if (pending_reads_and_atomics() >= read_atomic_depth()) return Step::invalid_request;
+  if (pending_reads_and_atomics(false) >= read_atomic_depth()) return Step::invalid_request;
   remember({.first = expected_,
             .packets = packets_of(packet.reth.length, context_.mtu),
             .read = packet.reth,
@@ -92,7 +92,7 @@ Step Responder::execute_read(const wire::Packet& packet) {
 }
 
 Step Responder::execute_atomic(const wire::Packet& packet) {
-  if (pending_reads_and_atomics() >= read_atomic_depth()) return Step::invalid_request;
+  if (pending_reads_and_atomics(false) >= read_atomic_depth()) return Step::invalid_request;
   const wire::AtomicEth& atomic = packet.atomic;
   const auto where =
       context_.engine.keys.resolve_remote(*context_.pd, context_.qpn, atomic.rkey, atomic.address,
@@ -168,10 +168,12 @@ void Responder::complete_receive(const wire::Packet& packet, CompletionStatus st
 // --- answers
 
 void Responder::acknowledge(wire::Syndrome syndrome, wire::Psn psn) {
-  // A later acknowledgement says all that an earlier one said; but not what a NAK said.
-  const bool replaces = !responses_.empty() &&
-                        responses_.back().kind == Response::Kind::acknowledge &&
-                        responses_.back().syndrome.kind() == wire::Syndrome::Kind::ack;
+  // A later acknowledgement says all that an earlier one said, but not what a NAK said; and nothing
+  // is said twice in a row.
+  const Response* last = responses_.empty() ? nullptr : &responses_.back();
+  const bool replaces = last != nullptr && last->kind == Response::Kind::acknowledge &&
+                        (last->syndrome.kind() == wire::Syndrome::Kind::ack ||
+                         (last->syndrome == syndrome && last->psn == psn));
   Response& response = replaces ? responses_.back() : responses_.push_slot();
   response = {.kind = Response::Kind::acknowledge, .syndrome = syndrome, .psn = psn, .msn = msn_};
 }
@@ -182,11 +184,12 @@ std::uint32_t Responder::read_atomic_depth() const {
          (context_.attributes.max_dest_read_atomic != 0 ? 1 : 0);
 }
 
-std::uint32_t Responder::pending_reads_and_atomics() const {
+// Answers that wait, to new requests or to duplicates.
+std::uint32_t Responder::pending_reads_and_atomics(bool replays) const {
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i < responses_.size(); ++i) {
     const Response& response = responses_[i];
-    if (response.kind != Response::Kind::acknowledge && !response.replay) ++count;
+    if (response.kind != Response::Kind::acknowledge && response.replay == replays) ++count;
   }
   return count;
 }
