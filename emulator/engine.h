@@ -32,12 +32,10 @@ class ReadBudget {
   [[nodiscard]] bool has_room(std::uint32_t bytes) const {
     return outstanding_ == 0 || outstanding_ + bytes <= limit_;
   }
-  void wait_for_room(WindowWaiter& waiter) { waiters_.push_back(waiter); }
+  void wait_for_room(WindowWaiter& waiter, std::uint32_t bytes) { line_.join(waiter, bytes); }
+  [[nodiscard]] bool has_waiters() const { return !line_.empty(); }
   void offer_room() {
-    WindowWaiter* waiter = waiters_.front();
-    if (waiter == nullptr || outstanding_ >= limit_) return;
-    waiter->unlink();
-    waiter->window_opened();
+    line_.offer([this](std::uint32_t bytes) { return has_room(bytes); });
   }
   void asked(std::uint32_t bytes) { outstanding_ += bytes; }
   void received(std::uint32_t bytes) {
@@ -50,7 +48,7 @@ class ReadBudget {
  private:
   std::uint32_t limit_;
   std::uint64_t outstanding_ = 0;
-  IntrusiveList<WindowWaiter, WindowWaiterTag> waiters_;
+  WaitingLine line_;
 };
 
 // Owner: the device, which outlives all that refers to this. Not thread-safe.

@@ -22,13 +22,6 @@ void Peer::take(std::uint32_t bytes) {
   in_flight_ -= bytes;
 }
 
-void Peer::offer_room() {
-  WindowWaiter* waiter = waiters_.front();
-  if (waiter == nullptr || !has_room(kIncrement)) return;
-  waiter->unlink();
-  waiter->window_opened();
-}
-
 void Peer::delivered(std::uint32_t bytes) {
   const bool was_used = in_flight_ + kIncrement >= window_ / 2;
   take(bytes);

@@ -15,14 +15,43 @@
 
 namespace urxe::emulator {
 
-// Somebody who waits for room in a peer's window.
+class WaitingLine;
+
+// Somebody who waits for room in a window: in one line at a time.
 class WindowWaiter : public ListLink<struct WindowWaiterTag> {
  public:
-  // There may be room now: try again.
+  virtual ~WindowWaiter() = default;
+  // There is room now, and it is this waiter's turn.
   virtual void window_opened() = 0;
 
- protected:
-  ~WindowWaiter() = default;
+ private:
+  friend class WaitingLine;
+  const WaitingLine* line_ = nullptr;  // the one that it joined last
+  std::uint32_t needed_ = 0;           // bytes
+};
+
+// First come, first served: who is not at the front gets no room, however little it needs.
+class WaitingLine {
+ public:
+  [[nodiscard]] bool empty() const { return waiters_.empty(); }
+  // Whoever stands in this line already keeps its place.
+  void join(WindowWaiter& waiter, std::uint32_t needed) {
+    if (waiter.line_ != this) waiter.unlink();
+    waiter.line_ = this;
+    waiter.needed_ = needed;
+    waiters_.push_back(waiter);
+  }
+  // Tells the waiter at the front if there is as much room as it needs.
+  template <typename HasRoom>
+  void offer(HasRoom has_room) {
+    WindowWaiter* waiter = waiters_.front();
+    if (waiter == nullptr || !has_room(waiter->needed_)) return;
+    waiter->unlink();
+    waiter->window_opened();
+  }
+
+ private:
+  IntrusiveList<WindowWaiter, WindowWaiterTag> waiters_;
 };
 
 // All queue pairs that send to one socket share its receive buffer, so they share a window:
@@ -39,8 +68,11 @@ class Peer : public Shared {
     return in_flight_ == 0 || in_flight_ + bytes <= window_;
   }
   // The waiter is told once. It must then send, wait again, or call offer_room for the next one.
-  void wait_for_room(WindowWaiter& waiter) { waiters_.push_back(waiter); }
-  void offer_room();
+  void wait_for_room(WindowWaiter& waiter, std::uint32_t bytes) { line_.join(waiter, bytes); }
+  [[nodiscard]] bool has_waiters() const { return !line_.empty(); }
+  void offer_room() {
+    line_.offer([this](std::uint32_t bytes) { return has_room(bytes); });
+  }
 
   void sent(std::uint32_t bytes) {
     in_flight_ += bytes;
@@ -65,7 +97,7 @@ class Peer : public Shared {
   std::uint64_t in_flight_ = 0;
   std::uint32_t growth_ = 0;  // bytes delivered since the window last grew
   Time ignore_losses_until_{};
-  IntrusiveList<WindowWaiter, WindowWaiterTag> waiters_;
+  WaitingLine line_;
 };
 
 // The peers of a device. A peer is an address and the process slot in the upper bits of a QPN (for

@@ -49,18 +49,24 @@ bool Requester::may_send(Time now) const {
 }
 
 std::optional<Requester::Output> Requester::poll_transmit(Time now, wire::MutableBytes slot) {
-  if (!may_send(now)) return std::nullopt;
-  waits_for_receiver_ = false;
-  if (probe_is_due_) {
-    if (auto output = send_probe(slot)) return output;
+  std::optional<Output> output;
+  Wait wait = Wait::elsewhere;
+  if (may_send(now)) {
+    waits_for_receiver_ = false;
+    if (probe_is_due_) output = send_probe(slot);
+    if (output) return output;
+    wait = find_work();
+    if (wait == Wait::nothing) output = send_current(now, slot);
   }
-  const Wait wait = find_work();
-  if (wait == Wait::nothing) return send_current(now, slot);
-  if (wait != Wait::window) {
-    if (peer_) peer_->offer_room();
-    context_.engine.reads.offer_room();
-  }
-  return std::nullopt;
+  if (!output && wait != Wait::window) pass_on_turn();
+  return output;
+}
+
+// It has no use for room now: those behind it in line may have.
+void Requester::pass_on_turn() {
+  has_turn_ = false;
+  if (peer_) peer_->offer_room();
+  context_.engine.reads.offer_room();
 }
 
 Requester::Wait Requester::find_work() {
@@ -133,12 +139,16 @@ Requester::Wait Requester::check_windows(const Work& work) {
       payload_of(work.request.length, context_.mtu, cursor_packet_, read_packets(work));
   if (work.needs_response()) {
     if (reads_in_flight_.size() >= context_.attributes.max_read_atomic) return Wait::elsewhere;
-    if (context_.engine.reads.has_room(payload)) return Wait::nothing;
-    context_.engine.reads.wait_for_room(*this);
-    return Wait::window;
+    return ask_for_room(context_.engine.reads, payload);
   }
-  if (peer_->has_room(payload + kPacketOverhead)) return Wait::nothing;
-  peer_->wait_for_room(*this);
+  return ask_for_room(*peer_, payload + kPacketOverhead);
+}
+
+template <typename Window>
+Requester::Wait Requester::ask_for_room(Window& window, std::uint32_t bytes) {
+  if (window.has_room(bytes) && (has_turn_ || !window.has_waiters())) return Wait::nothing;
+  has_turn_ = false;
+  window.wait_for_room(*this, bytes);
   return Wait::window;
 }
 

@@ -57,8 +57,8 @@ TEST_CASE("a waiter is told once when there is room, and the next when that one 
   Waiter first;
   Waiter second;
   peer.sent(40'000);
-  peer.wait_for_room(first);
-  peer.wait_for_room(second);
+  peer.wait_for_room(first, 4'000);
+  peer.wait_for_room(second, 4'000);
   peer.withdrawn(1'000);
   CHECK(first.opened == 0);
   peer.delivered(20'000);
@@ -76,7 +76,7 @@ TEST_CASE("a waiter that dies is forgotten") {
   peer.sent(40'000);
   {
     Waiter gone;
-    peer.wait_for_room(gone);
+    peer.wait_for_room(gone, 4'000);
   }
   peer.delivered(40'000);
   CHECK(peer.in_flight() == 0);

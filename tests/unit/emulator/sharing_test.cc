@@ -1,0 +1,176 @@
+// Queue pairs that share a peer's window, and a device that shares its memory with hostile peers.
+#include <catch2/catch.hpp>
+
+#include "tests/support/outcomes.h"
+
+namespace urxe::test {
+namespace {
+
+using namespace emulator;
+
+using Statuses = std::vector<CompletionStatus>;
+constexpr auto kOk = CompletionStatus::success;
+
+// A second connection between the nodes of a pair.
+struct Second {
+  explicit Second(DevicePair& pair) {
+    for (int i = 0; i < 2; ++i) {
+      Node& node = pair.node(i);
+      qps.at(static_cast<std::size_t>(i)) =
+          *node.device.create_qp(*node.pd, {.send_cq = node.send_cq,
+                                            .receive_cq = node.receive_cq,
+                                            .send_source = &sends.at(static_cast<std::size_t>(i)),
+                                            .receive_source = &receives,
+                                            .signal_all = true});
+    }
+    for (int i = 0; i < 2; ++i) {
+      QpAttributes attributes = pair.attributes(i);
+      attributes.destination = qps.at(static_cast<std::size_t>(1 - i))->qpn();
+      bring_up(*qps.at(static_cast<std::size_t>(i)), attributes);
+    }
+  }
+  std::array<SendDouble, 2> sends;
+  ReceiveDouble receives;
+  std::array<QueuePair*, 2> qps{};
+};
+
+OwnedSend write_of(const Node::Buffer& local, std::size_t length, const Node::Buffer& remote,
+                   std::uint64_t wr_id) {
+  OwnedSend send;
+  send.request.opcode = WorkOpcode::rdma_write;
+  send.request.wr_id = wr_id;
+  send.request.length = length;
+  send.request.remote_address = remote.address;
+  send.request.rkey = wire::RKey{remote.key};
+  send.sges = {{local.address, static_cast<std::uint32_t>(length), local.key}};
+  return send;
+}
+
+PairOptions narrow() {
+  PairOptions options;
+  options.device.initial_window = options.device.min_window = options.device.max_window = 2500;
+  return options;
+}
+
+TEST_CASE("a queue pair that waits for its receiver leaves the window to the others") {
+  PairOptions options = narrow();
+  options.min_rnr_timer = 0;  // 655 ms
+  DevicePair pair(options);
+  const auto local = pair.client().buffer(10000);
+  const auto remote = pair.server().buffer(10000);
+  Second second(pair);
+  // The first one fills the window, waits for more of it, and has to wait for its receiver.
+  REQUIRE(pair.post(0, WorkOpcode::send, local, 10000));
+  pair.transmit();
+  second.sends[0].post(write_of(local, 3000, remote, 7));
+  REQUIRE(second.qps[0]->ring_doorbell());
+  pair.run(5ms);
+  REQUIRE(pair.client().device.counters().received_rnr_naks == 1);
+  REQUIRE(statuses(pair.client().send_completions) == Statuses{kOk});
+  CHECK(pair.client().send_completions.completions[0].wr_id == 7);
+}
+
+TEST_CASE("a queue pair that fails leaves the window to the others") {
+  PairOptions options = narrow();
+  options.retry_count = 0;
+  options.timeout = 1;
+  DevicePair pair(options);
+  const auto local = pair.client().buffer(10000);
+  const auto remote = pair.server().buffer(10000);
+  Second second(pair);
+  pair.fate = [](const WirePacket&) { return 0; };
+  REQUIRE(pair.post(0, WorkOpcode::rdma_write, local, 10000, remote));
+  pair.transmit();
+  pair.fate = nullptr;
+  second.sends[0].post(write_of(local, 3000, remote, 7));
+  REQUIRE(second.qps[0]->ring_doorbell());
+  pair.run(1s);
+  CHECK(statuses(pair.client().send_completions) ==
+        Statuses{CompletionStatus::retry_exceeded, kOk});
+}
+
+TEST_CASE("queue pairs with little to send are not starved by one with much") {
+  DevicePair pair(narrow());
+  const auto local = pair.client().buffer(1U << 20);
+  const auto remote = pair.server().buffer(1U << 20);
+  Second second(pair);
+  REQUIRE(pair.post(0, WorkOpcode::rdma_write, local, 1U << 20, remote));
+  second.sends[0].post(write_of(local, 10000, remote, 7));
+  REQUIRE(second.qps[0]->ring_doorbell());
+  pair.run(100s);
+  REQUIRE(pair.client().send_completions.completions.size() == 2);
+  CHECK(pair.client().send_completions.completions[0].wr_id == 7);
+}
+
+// A peer that hands the server many packets while that cannot send.
+struct Flood {
+  Flood() : remote(pair.server().buffer(1U << 20)) {
+    pair.fate = [](const WirePacket&) { return 0; };
+  }
+  wire::Packet packet(wire::Opcode opcode) const {
+    wire::Packet made;
+    made.info = &wire::info(opcode);
+    made.bth = {.opcode = static_cast<std::uint8_t>(opcode),
+                .destination = pair_qpn,
+                .ack_request = true,
+                .psn = wire::Psn{PairOptions{}.first_psn}};
+    made.reth = {.address = remote.address, .rkey = wire::RKey{remote.key}, .length = 1U << 20};
+    made.atomic = {.address = remote.address, .rkey = wire::RKey{remote.key}};
+    return made;
+  }
+  void hand_over(const wire::Packet& flooded) {
+    std::vector<std::uint8_t> bytes(64);
+    bytes.resize(wire::write_headers(flooded, bytes) + wire::kIcrcSize);
+    pair.server().device.handle_packet(
+        pair.now(), {.path = pair.client().qp->path(), .bytes = bytes, .icrc_is_right = true});
+  }
+  std::size_t answers() {
+    const std::size_t before = pair.log.size();
+    pair.transmit();
+    return pair.log.size() - before;
+  }
+  DevicePair pair;
+  wire::Qpn pair_qpn = pair.server().qp->qpn();
+  Node::Buffer remote;
+};
+
+constexpr int kMany = 10000;
+
+TEST_CASE("many requests without a receive are answered once") {
+  Flood flood;
+  for (int i = 0; i < kMany; ++i) flood.hand_over(flood.packet(wire::Opcode::rc_send_only));
+  CHECK(flood.answers() == 1);
+}
+
+TEST_CASE("many duplicates of atomics and WRITEs are answered about once each") {
+  Flood flood;
+  flood.hand_over(flood.packet(wire::Opcode::rc_fetch_add));
+  REQUIRE(flood.answers() == 1);
+  wire::Packet write = flood.packet(wire::Opcode::rc_write_only);
+  for (int i = 0; i < kMany; ++i) {
+    flood.hand_over(flood.packet(wire::Opcode::rc_fetch_add));
+    flood.hand_over(write);
+  }
+  CHECK(flood.answers() <= 4);
+}
+
+TEST_CASE("many requests for parts of a READ are not all remembered") {
+  Flood flood;
+  const std::uint32_t packets = (1U << 20) / 1024;
+  const wire::Packet whole = flood.packet(wire::Opcode::rc_read_request);
+  flood.hand_over(whole);
+  REQUIRE(flood.answers() == packets);
+  // From ever earlier parts of it on, so that none is under way already.
+  for (std::uint32_t i = 1; i < kMany; ++i) {
+    const std::uint32_t part = packets - 1 - i % packets;
+    wire::Packet read = whole;
+    read.bth.psn = read.bth.psn + part;
+    read.reth.address += std::uint64_t{part} * 1024;
+    read.reth.length -= part * 1024;
+    flood.hand_over(read);
+  }
+  CHECK(flood.answers() <= 8 * packets);
+}
+
+}  // namespace
+}  // namespace urxe::test
