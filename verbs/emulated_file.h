@@ -26,6 +26,9 @@ class EmulatedFile {
   [[nodiscard]] virtual dev_t device_number() const = 0;
   virtual ssize_t write(const void* data, std::size_t size) = 0;
   virtual int ioctl(unsigned long request, void* argument) = 0;
+  // Moves packets of the file's device once, without blocking. What a polling program calls while
+  // it finds nothing.
+  virtual void drive() {}
 };
 
 }  // namespace urxe::verbs

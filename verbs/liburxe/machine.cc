@@ -43,6 +43,8 @@ class SilentMachine : public Machine {
   SysfsProvider& sysfs() override { return provider_; }
   DeviceNode& uverbs(std::size_t device) override { return nodes_[device]; }
   DeviceNode* rdma_cm() override { return nullptr; }
+  void before_fork() override {}
+  void after_fork_in_parent() override {}
   void after_fork_in_child() override {}
   void at_exit() override {}
 

@@ -1,13 +1,14 @@
-// The functions of the C library that we stand in for. Our own names differ from those that the
-// program links with, so that neither the headers' declarations nor the compiler's knowledge of the
-// C library get in the way. The list of exported symbols is made from this file
-// (tools/cmake/exports.cmake).
+// The functions of the C library that we stand in for, and one of libibverbs. Our own names differ
+// from those that the program links with, so that neither the headers' declarations nor the
+// compiler's knowledge of the C library get in the way. The list of exported symbols is made from
+// this file (tools/cmake/exports.cmake).
 //
 // Rules for all of them: a call that does not concern us is a compare and a jump to the next
 // definition, without a lock, an allocation, a change of errno, or a frame that a cancellation or
 // an exception of the program's would have to run code in.
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 
@@ -25,6 +26,7 @@ using ScanOrder = int (*)(const dirent**, const dirent**);
 using ScanFilter64 = int (*)(const dirent64*);
 using ScanOrder64 = int (*)(const dirent64**, const dirent64**);
 using GlobError = int (*)(const char*, int);
+using SignalHandler = void (*)(int);
 
 // entry_open.cc
 int on_open(const char* path, int flags, mode_t mode) URXE_EXPORT_AS("open");
@@ -111,5 +113,14 @@ int on_dup3(int from, int to, int flags) URXE_EXPORT_AS("dup3");
 int on_fcntl(int fd, int command, void* argument) URXE_EXPORT_AS("fcntl");
 int on_fcntl64(int fd, int command, void* argument) URXE_EXPORT_AS("fcntl64");
 int on_socket(int domain, int type, int protocol) URXE_EXPORT_AS("socket");
+
+// entry_signal.cc
+int on_sigaction(int signal, const struct sigaction* wanted, struct sigaction* previous)
+    URXE_EXPORT_AS("sigaction");
+SignalHandler on_signal(int signal, SignalHandler handler) URXE_EXPORT_AS("signal");
+SignalHandler on_sysv_signal(int signal, SignalHandler handler) URXE_EXPORT_AS("__sysv_signal");
+
+// entry_verbs.cc
+struct ibv_context* on_ibv_open_device(struct ibv_device* device) URXE_EXPORT_AS("ibv_open_device");
 
 }  // extern "C"

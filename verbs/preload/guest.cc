@@ -273,13 +273,17 @@ DeviceNode* Guest::node_of(dev_t device) {
 // A thread that forks while it is inside has the lock already.
 void Guest::before_fork() {
   was_inside_at_fork = std::exchange(inside, true);
-  if (!was_inside_at_fork) the_guest.load()->mutex_.lock();
+  Guest& guest = *the_guest.load();
+  if (!was_inside_at_fork) guest.mutex_.lock();
+  if (guest.machine_) guest.machine_->before_fork();
   descriptors.before_fork();
 }
 
 void Guest::after_fork_in_parent() {
+  Guest& guest = *the_guest.load();
   descriptors.after_fork_in_parent();
-  if (!was_inside_at_fork) the_guest.load()->mutex_.unlock();
+  if (guest.machine_) guest.machine_->after_fork_in_parent();
+  if (!was_inside_at_fork) guest.mutex_.unlock();
   inside = was_inside_at_fork;
 }
 

@@ -7,7 +7,7 @@
 namespace urxe::verbs::libc {
 namespace {
 
-constexpr std::array<Symbol*, 64> kAll = {
+constexpr std::array<Symbol*, 67> kAll = {
     &open,
     &open64,
     &openat,
@@ -72,6 +72,9 @@ constexpr std::array<Symbol*, 64> kAll = {
     &fcntl,
     &fcntl64,
     &socket,
+    &sigaction,
+    &signal,
+    &sysv_signal,
 };
 
 }  // namespace

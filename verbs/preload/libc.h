@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <type_traits>
 
@@ -56,6 +57,8 @@ class Function<R(Arguments...)> : public Symbol {
     if constexpr (std::is_integral_v<R>) return R{-1};
   }
 };
+
+using SignalHandler = void (*)(int);
 
 // Opening.
 inline constinit Function<int(const char*, int, mode_t)> open{"open"};
@@ -137,5 +140,11 @@ inline constinit Function<int(int, int, int)> dup3{"dup3"};
 inline constinit Function<int(int, int, void*)> fcntl{"fcntl"};
 inline constinit Function<int(int, int, void*)> fcntl64{"fcntl64"};
 inline constinit Function<int(int, int, int)> socket{"socket"};
+
+// Signals.
+inline constinit Function<int(int, const struct sigaction*, struct sigaction*)> sigaction{
+    "sigaction"};
+inline constinit Function<SignalHandler(int, SignalHandler)> signal{"signal"};
+inline constinit Function<SignalHandler(int, SignalHandler)> sysv_signal{"__sysv_signal"};
 
 }  // namespace urxe::verbs::libc

@@ -47,9 +47,13 @@ class Machine {
   // Null: there is none, and no sysfs entry either.
   virtual DeviceNode* rdma_cm() = 0;
 
-  // This process is a forked child. Files that were open are dead: nobody will call them again, nor
-  // destroy them. Close private descriptors; touch nothing shared with the parent, send nothing,
-  // wait for nothing. Files that are opened from now on must work.
+  // Around a fork of this process: no command is in progress and no packet moves until it is over.
+  virtual void before_fork() = 0;
+  virtual void after_fork_in_parent() = 0;
+  // This process is a forked child; comes instead of after_fork_in_parent. Files that were open are
+  // dead: nobody will call them again, nor destroy them. Close private descriptors; touch nothing
+  // shared with the parent, send nothing, wait for nothing. Files that are opened from now on must
+  // work.
   virtual void after_fork_in_child() = 0;
   // The program exits, by exit or by return from main. Comes in forked children as well.
   virtual void at_exit() = 0;

@@ -38,6 +38,9 @@ int ProgressThread::start() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  // Faults in a guarded copy: blocked, they would end the program.
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const int failed = pthread_create(&thread_, nullptr, &ProgressThread::entry, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -130,6 +130,8 @@ class FakeMachine : public Machine {
   SysfsProvider& sysfs() override { return provider_; }
   DeviceNode& uverbs(std::size_t device) override { return nodes_[device]; }
   DeviceNode* rdma_cm() override { return &rdma_cm_; }
+  void before_fork() override {}
+  void after_fork_in_parent() override {}
   void after_fork_in_child() override { log("forked\n"); }
   void at_exit() override { log("exit\n"); }
 

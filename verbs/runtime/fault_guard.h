@@ -1,0 +1,52 @@
+// Copies of the program's memory that may fail without ending the program.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+
+namespace urxe::verbs {
+
+// Handlers for SIGSEGV and SIGBUS stand from the first arm() on. A fault within one of our own
+// copies ends that copy; any other goes to the handler that was there before, or that the program
+// set since (the preload layer hands us what it asks for), so that nobody notices us.
+class FaultGuard {
+ public:
+  using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
+
+  // Once per process; later calls do nothing. `sigaction` is the C library's own. False if it
+  // failed.
+  static bool arm(Sigaction sigaction);
+  [[nodiscard]] static bool armed();
+
+  // What the program believes to be its handler of `signal`, SIGSEGV or SIGBUS. Used by the entry
+  // points that stand in for sigaction and signal once the guard is armed.
+  static void exchange_program_action(int signal, const struct sigaction* wanted,
+                                      struct sigaction* previous);
+
+  // Runs `access` on this thread; false if it touched memory that is not there. It must be made of
+  // plain loads and stores: it is left by a jump, and no destructor runs.
+  template <typename Access>
+  [[nodiscard]] [[gnu::noinline]] static bool run(Access access) {
+    JumpBuffer buffer;
+    if (__builtin_setjmp(buffer) != 0) {
+      way_out() = nullptr;
+      return false;
+    }
+    way_out() = &buffer;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    access();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    way_out() = nullptr;
+    return true;
+  }
+
+ private:
+  using JumpBuffer = void* [5];  // __builtin_setjmp's
+
+  // Where the access in progress on this thread goes on if it faults.
+  static JumpBuffer*& way_out();
+  static void on_fault(int signal, siginfo_t* info, void* context);
+  static bool install(int signal);
+};
+
+}  // namespace urxe::verbs
