@@ -18,10 +18,17 @@ void add_run(CLI::App& app, int& status) {
   auto* options = new RunOptions;  // lives as long as the process
   CLI::App* run = app.add_subcommand(
       "run", "Run a program with emulated RDMA devices: urxe run [options] -- PROGRAM ARGS");
-  run->add_option("--device", options->devices, kDeviceHelp);
+  run->add_option("--device", options->devices, kDeviceHelp)->allow_extra_args(false);
   run->add_option("--pcap", options->pcap, "Capture all RoCEv2 packets into this file (URXE_PCAP)");
   run->add_option("--log", options->log_level,
                   "off, error or info[:FILE]: info explains every refusal and failure (URXE_LOG)");
+  run->add_option("--fault", options->faults,
+                  "Do this to packets, repeatable: 'drop p=0.01' (docs/faults.md; URXE_FAULTS)")
+      ->allow_extra_args(false);
+  run->add_option("--seed", options->seed, "Of the faults' dice (URXE_FAULT_SEED)");
+  run->add_flag("--single-packets", options->single_packets,
+                "Give the kernel one packet at a time, for captures on the way "
+                "(URXE_SINGLE_PACKETS)");
   run->add_flag("--hide-real", options->hide_real,
                 "Do not show the kernel's RDMA devices (URXE_HIDE_REAL)");
   run->add_option("command", options->command, "The program and its arguments")->required();
@@ -33,7 +40,7 @@ void add_devices(CLI::App& app, int& status) {
   auto* options = new DevicesOptions;
   CLI::App* devices = app.add_subcommand(
       "devices", "List the devices that a program would see: interface, state, MTU, GIDs");
-  devices->add_option("--device", options->devices, kDeviceHelp);
+  devices->add_option("--device", options->devices, kDeviceHelp)->allow_extra_args(false);
   devices->add_flag("--json", options->json, "For machines");
   devices->callback([options, &status] { status = show_devices(*options); });
 }
@@ -42,7 +49,7 @@ void add_doctor(CLI::App& app, int& status) {
   auto* options = new DoctorOptions;
   CLI::App* doctor =
       app.add_subcommand("doctor", "Say what will not work here and what to do about it");
-  doctor->add_option("--device", options->devices, kDeviceHelp);
+  doctor->add_option("--device", options->devices, kDeviceHelp)->allow_extra_args(false);
   doctor->add_flag("--json", options->json, "For machines");
   doctor->callback([options, &status] { status = examine(*options); });
 }

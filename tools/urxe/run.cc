@@ -12,11 +12,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "net/faults/rule_parser.h"
+
 namespace urxe::tools {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kUsage = 2;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
 
@@ -58,6 +61,18 @@ void warn_if_secure(const fs::path& program) {
       program.string());
 }
 
+// False, and a sentence, if a rule cannot be read. The library would say the same, once for each
+// program that a script starts.
+bool faults_are_good(const std::vector<std::string>& faults) {
+  for (const std::string& text : faults) {
+    const auto rules = net::parse_rules(text);
+    if (rules) continue;
+    fmt::print(stderr, "urxe: {}\n", net::describe(rules.error(), text));
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string find_library() {
@@ -72,6 +87,7 @@ std::string find_library() {
 }
 
 int run_program(const RunOptions& options) {
+  if (!faults_are_good(options.faults)) return kUsage;
   const std::string library = find_library();
   if (library.empty() || access(library.c_str(), R_OK) != 0) {
     fmt::print(stderr,
@@ -85,6 +101,10 @@ int run_program(const RunOptions& options) {
     set("URXE_DEVICES", fmt::format("{}", fmt::join(options.devices, ",")));
   if (options.pcap) set("URXE_PCAP", fs::absolute(*options.pcap));
   if (options.log_level) set("URXE_LOG", *options.log_level);
+  if (!options.faults.empty())
+    set("URXE_FAULTS", fmt::format("{}", fmt::join(options.faults, "\n")));
+  if (options.seed) set("URXE_FAULT_SEED", std::to_string(*options.seed));
+  if (options.single_packets) set("URXE_SINGLE_PACKETS", "1");
   if (options.hide_real) set("URXE_HIDE_REAL", "1");
   warn_if_secure(find_program(options.command.front()));
 

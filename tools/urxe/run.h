@@ -12,6 +12,9 @@ struct RunOptions {
   std::vector<std::string> devices;  // NAME=NETDEV[/ADDRESS]
   std::optional<std::string> pcap;
   std::optional<std::string> log_level;
+  std::vector<std::string> faults;  // rules (docs/faults.md)
+  std::optional<std::uint64_t> seed;
+  bool single_packets = false;
   bool hide_real = false;
   std::vector<std::string> command;
 };
