@@ -1,6 +1,8 @@
 #include "tests/sim/exhaustive.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -31,10 +33,14 @@ std::size_t size_of(const Conversation::Step& step) {
 }
 
 void fill(End& end, const Buffer& buffer, std::uint8_t seed) {
-  std::uint8_t* bytes = end.bytes(buffer);
-  for (std::size_t i = 0; i < buffer.size; ++i) {
-    bytes[i] = static_cast<std::uint8_t>(seed * 41 + i * 7 + i / 251);
-  }
+  static const auto kPattern = [] {
+    std::array<std::uint8_t, kBufferSize + 256> pattern{};
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+      pattern.at(i) = static_cast<std::uint8_t>(i * 41 + i / 251);
+    }
+    return pattern;
+  }();
+  std::memcpy(end.bytes(buffer), kPattern.data() + seed, buffer.size);
 }
 
 std::string to_string(const Completion& c) {
@@ -89,6 +95,8 @@ class Stage {
     }
     return outcome;
   }
+
+  [[nodiscard]] const net::Injector& injector() const { return world_.injector(); }
 
  private:
   void bind_window(std::uint8_t i) {
@@ -183,52 +191,51 @@ const std::vector<WorkOpcode>& rc_verbs() {
 
 namespace {
 
-void add_single_verbs(std::vector<Conversation>& conversations) {
-  for (const WorkOpcode verb : rc_verbs()) {
-    for (std::uint32_t packets = 0; packets <= 4; ++packets) {
-      if (is_atomic(verb) && packets != 1) continue;
-      for (const std::size_t count : {1, 2}) {
-        for (const bool signalled : {true, false}) {
-          conversations.push_back({.steps = std::vector(count, Conversation::Step{verb, packets}),
-                                   .signalled = signalled});
-        }
+void add_single_verb(std::vector<Conversation>& conversations, WorkOpcode verb) {
+  for (std::uint32_t packets = 0; packets <= 4; ++packets) {
+    if (is_atomic(verb) && packets != 1) continue;
+    for (const std::size_t count : {1, 2}) {
+      for (const bool signalled : {true, false}) {
+        conversations.push_back({.steps = std::vector(count, Conversation::Step{verb, packets}),
+                                 .signalled = signalled});
       }
     }
   }
 }
 
-void add_pairs(std::vector<Conversation>& conversations) {
+void add_pairs(std::vector<Conversation>& conversations, WorkOpcode first) {
   const auto packets = [](WorkOpcode verb) { return is_atomic(verb) ? 1U : 2U; };
-  for (const WorkOpcode first : rc_verbs()) {
-    for (const WorkOpcode second : rc_verbs()) {
-      if (first == second) continue;
-      conversations.push_back({.steps = {{first, packets(first)}, {second, packets(second)}}});
-    }
+  for (const WorkOpcode second : rc_verbs()) {
+    if (first == second) continue;
+    conversations.push_back({.steps = {{first, packets(first)}, {second, packets(second)}}});
   }
 }
 
-void add_tight(std::vector<Conversation>& conversations) {
-  for (const WorkOpcode verb : rc_verbs()) {
-    for (const std::uint32_t packets : {3U, 4U}) {
-      if (is_atomic(verb)) continue;
-      conversations.push_back(
-          {.steps = {{verb, packets}, {WorkOpcode::rdma_write, 2}}, .tight = true});
-    }
+void add_tight(std::vector<Conversation>& conversations, WorkOpcode verb) {
+  if (is_atomic(verb)) return;
+  for (const std::uint32_t packets : {3U, 4U}) {
+    conversations.push_back(
+        {.steps = {{verb, packets}, {WorkOpcode::rdma_write, 2}}, .tight = true});
   }
 }
 
 }  // namespace
 
-std::vector<Conversation> all_conversations() {
+std::vector<Conversation> conversations_of(WorkOpcode verb) {
   std::vector<Conversation> conversations;
-  add_single_verbs(conversations);
-  add_pairs(conversations);
-  add_tight(conversations);
+  add_single_verb(conversations, verb);
+  add_pairs(conversations, verb);
+  add_tight(conversations, verb);
   return conversations;
 }
 
-Outcome converse(const Conversation& conversation, const std::vector<net::Rule>& faults) {
-  return Stage(conversation, faults).play();
+Played converse(const Conversation& conversation, const std::vector<net::Rule>& faults) {
+  Stage stage(conversation, faults);
+  Played played{.outcome = stage.play(), .matches = {}};
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    played.matches.push_back(stage.injector().counters(i).matches);
+  }
+  return played;
 }
 
 }  // namespace urxe::test

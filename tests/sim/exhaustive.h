@@ -25,9 +25,9 @@ struct Conversation {
 
 // Every RC verb that sends something.
 [[nodiscard]] const std::vector<emulator::WorkOpcode>& rc_verbs();
-// Each verb with 0 to 4 packets (atomics are what they are), once and twice, signalled and not;
-// each ordered pair of different verbs with two packets each; and long messages with tight windows.
-[[nodiscard]] std::vector<Conversation> all_conversations();
+// This verb with 0 to 4 packets (atomics are what they are), once and twice, signalled and not;
+// followed by each other verb, with two packets each; and long messages with tight windows.
+[[nodiscard]] std::vector<Conversation> conversations_of(emulator::WorkOpcode verb);
 
 // All that a program can see when everything has come to rest.
 struct Outcome {
@@ -44,7 +44,11 @@ struct Outcome {
 };
 [[nodiscard]] std::string to_string(const Outcome& outcome);
 
-[[nodiscard]] Outcome converse(const Conversation& conversation,
-                               const std::vector<net::Rule>& faults);
+struct Played {
+  Outcome outcome;
+  std::vector<std::uint64_t> matches;  // packets that each fault could have hit
+};
+[[nodiscard]] Played converse(const Conversation& conversation,
+                              const std::vector<net::Rule>& faults);
 
 }  // namespace urxe::test
