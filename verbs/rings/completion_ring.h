@@ -19,7 +19,7 @@ namespace urxe::verbs {
 // nonsense, they are at most cqe().
 class CompletionRing final : public emulator::CompletionSink {
  public:
-  // EINVAL: the ring is too large; or as RingMemory::allocate.
+  // ENOMEM: the ring would be too large; or as RingMemory::allocate.
   static tl::expected<std::unique_ptr<CompletionRing>, int> create(RingMemory& memory,
                                                                    std::uint32_t cqe);
 

@@ -9,18 +9,18 @@ namespace {
 
 using emulator::Sge;
 
-emulator::ReceiveRequest decode_receive(const std::byte* element, std::uint32_t max_sge) {
+// Into its place, because most of a request is room for a list that is short.
+void decode_receive(const std::byte* element, std::uint32_t max_sge,
+                    emulator::ReceiveRequest& request) {
   const auto wqe = snapshot<rxe_recv_wqe>(element);
-  emulator::ReceiveRequest request;
   request.wr_id = wqe.wr_id;
+  request.length = 0;
   request.malformed = wqe.dma.num_sge > max_sge;
-  if (request.malformed) return request;
-  request.sge_count = wqe.dma.num_sge;
+  request.sge_count = request.malformed ? 0 : wqe.dma.num_sge;
   for (std::uint32_t i = 0; i < request.sge_count; ++i) {
     request.sges[i] = snapshot<Sge>(element + sizeof(rxe_recv_wqe) + i * sizeof(Sge));
     request.length += request.sges[i].length;
   }
-  return request;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ std::uint32_t ReceiveRing::posted() const { return ring_.distance(next_, ring_.p
 
 bool ReceiveRing::take(emulator::ReceiveRequest& request) {
   if (posted() == 0) return false;
-  request = decode_receive(ring_.element(next_), max_sge_);
+  decode_receive(ring_.element(next_), max_sge_, request);
   consume(1);
   return true;
 }

@@ -18,8 +18,8 @@ namespace urxe::verbs {
 // the producer index jumps, at most max_wr() elements are taken for posted.
 class ReceiveRing final : public emulator::ReceiveSource {
  public:
-  // `shared`: an SRQ. EINVAL: max_sge is above emulator::kMaxSge, or the ring is too large; or as
-  // RingMemory::allocate.
+  // `shared`: an SRQ. EINVAL: max_sge is above emulator::kMaxSge; ENOMEM: the ring would be too
+  // large; or as RingMemory::allocate.
   static tl::expected<std::unique_ptr<ReceiveRing>, int> create(RingMemory& memory,
                                                                 std::uint32_t max_wr,
                                                                 std::uint32_t max_sge, bool shared);

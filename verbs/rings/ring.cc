@@ -15,10 +15,10 @@ constexpr std::uint64_t kLargest = std::numeric_limits<std::uint32_t>::max();
 
 tl::expected<Ring, int> Ring::create(RingMemory& memory, std::uint32_t elements,
                                      std::uint64_t element_size) {
-  if (element_size > kLargest) return tl::unexpected(EINVAL);
+  if (element_size > kLargest) return tl::unexpected(ENOMEM);
   const std::uint64_t stride = std::bit_ceil(std::max(element_size, kCacheLine));
   const std::uint64_t slots = std::bit_ceil(std::uint64_t{elements} + 1);
-  if (slots > kLargest / stride) return tl::unexpected(EINVAL);
+  if (slots > kLargest / stride) return tl::unexpected(ENOMEM);
   auto area = memory.allocate(sizeof(rxe_queue_buf) + slots * stride);
   if (!area) return tl::unexpected(area.error());
   return Ring(std::move(*area), static_cast<std::uint32_t>(slots - 1),

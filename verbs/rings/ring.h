@@ -23,7 +23,7 @@ namespace urxe::verbs {
 // whatever stands in the memory at most capacity() elements are in use, all within the area.
 class Ring {
  public:
-  // At least `elements` of at least `element_size` bytes. EINVAL: more than 4 GiB; or as
+  // At least `elements` of at least `element_size` bytes. ENOMEM: more than 4 GiB; or as
   // RingMemory::allocate.
   static tl::expected<Ring, int> create(RingMemory& memory, std::uint32_t elements,
                                         std::uint64_t element_size);

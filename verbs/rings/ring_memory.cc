@@ -58,9 +58,10 @@ tl::expected<int, int> RingMemory::descriptor() const {
 
 tl::expected<std::unique_ptr<RingArea>, int> RingMemory::allocate(std::size_t bytes) {
   constexpr std::size_t kMostThatMminfoCanSay = std::numeric_limits<std::uint32_t>::max();
-  if (bytes == 0 || bytes > kMostThatMminfoCanSay) return tl::unexpected(EINVAL);
+  if (bytes == 0) return tl::unexpected(EINVAL);
+  if (bytes > kMostThatMminfoCanSay) return tl::unexpected(ENOMEM);
   const std::size_t size = round_up_to_pages(bytes);
-  if (size > kMostThatMminfoCanSay) return tl::unexpected(EINVAL);
+  if (size > kMostThatMminfoCanSay) return tl::unexpected(ENOMEM);
 
   const std::lock_guard lock(mutex_);
   if (const int error = grow(end_ + size); error != 0) return tl::unexpected(error);

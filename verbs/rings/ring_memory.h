@@ -53,10 +53,14 @@ class RingMemory : public std::enable_shared_from_this<RingMemory> {
   RingMemory(const RingMemory&) = delete;
   RingMemory& operator=(const RingMemory&) = delete;
 
+  // In a forked child, where the memory is the parent's: lets go of our descriptor. Areas may be
+  // dropped after that; nothing else may be called.
+  void abandon() { descriptor_.close(); }
+
   // A new descriptor of the memory, close-on-exec, for the program. The caller's.
   [[nodiscard]] tl::expected<int, int> descriptor() const;
-  // A zeroed area of at least `bytes`, mapped. EINVAL: nothing, or more than mminfo can say (4
-  // GiB); EFBIG: above the program's RLIMIT_FSIZE; or the errno of ftruncate or mmap.
+  // A zeroed area of at least `bytes`, mapped. EINVAL: of nothing; ENOMEM: of more than mminfo can
+  // say (4 GiB); EFBIG: above the program's RLIMIT_FSIZE; or the errno of ftruncate or mmap.
   [[nodiscard]] tl::expected<std::unique_ptr<RingArea>, int> allocate(std::size_t bytes);
 
  private:

@@ -25,8 +25,8 @@ struct SendRingSize {
 // posted; if it falls back behind what was already taken, none are until that is retired.
 class SendRing final : public emulator::SendSource {
  public:
-  // The ring may hold more than was asked for. EINVAL: max_sge is above emulator::kMaxSge, or the
-  // ring is too large; or as RingMemory::allocate.
+  // The ring may hold more than was asked for. EINVAL: max_sge is above emulator::kMaxSge; ENOMEM:
+  // the ring would be too large; or as RingMemory::allocate.
   static tl::expected<std::unique_ptr<SendRing>, int> create(RingMemory& memory,
                                                              SendRingSize wanted);
 
