@@ -1,0 +1,446 @@
+#include "net/udp/udp_fabric.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <random>
+
+#include <fmt/core.h>
+#include <sys/epoll.h>
+
+#include "net/udp/sockets.h"
+#include "net/wire/headers.h"
+#include "net/wire/opcode.h"
+
+namespace urxe::net {
+namespace {
+
+constexpr std::size_t kMinPacket = wire::kBthSize + wire::kIcrcSize;
+
+std::string name_in_mailboxes(const std::string& name) { return "urxe/name/" + name; }
+
+// The last packet of a datagram may be shorter than the others.
+wire::Bytes segment_at(const Datagram& datagram, std::size_t at) {
+  return datagram.bytes.subspan(at, std::min(datagram.segment_size, datagram.bytes.size() - at));
+}
+
+std::size_t packets_in(const Datagram& datagram) {
+  return (datagram.bytes.size() + datagram.segment_size - 1) / datagram.segment_size;
+}
+
+Time monotonic_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return Time{std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec)};
+}
+
+// Tells our probes from others'. Not a secret that matters.
+std::uint64_t random_nonce() {
+  std::random_device source;
+  return std::uint64_t{source()} << 32 | source();
+}
+
+Error cannot_wait(int code) {
+  return {code, fmt::format("a socket cannot be waited for: {}", std::strerror(code))};
+}
+
+struct NamedCounter {
+  std::string_view name;
+  std::uint64_t UdpCounters::*counter;
+};
+constexpr std::array kCounters{
+    NamedCounter{"sent_packets", &UdpCounters::sent_packets},
+    NamedCounter{"received_packets", &UdpCounters::received_packets},
+    NamedCounter{"send_errors", &UdpCounters::send_errors},
+    NamedCounter{"receive_drops", &UdpCounters::receive_drops},
+    NamedCounter{"malformed", &UdpCounters::malformed},
+    NamedCounter{"handed_over", &UdpCounters::handed_over},
+    NamedCounter{"taken_over", &UdpCounters::taken_over},
+    NamedCounter{"hand_over_drops", &UdpCounters::hand_over_drops},
+    NamedCounter{"ownerless", &UdpCounters::ownerless},
+};
+
+}  // namespace
+
+// --- opening
+
+tl::expected<std::unique_ptr<UdpFabric>, Error> UdpFabric::open(const UdpOptions& options) {
+  if (options.addresses.empty()) {
+    return tl::unexpected(Error{EADDRNOTAVAIL, "the device has no IP address"});
+  }
+  std::vector<Descriptor> sockets;
+  for (const LocalAddress& local : options.addresses) {
+    auto socket = open_receiver(local, options);
+    if (!socket) return tl::unexpected(socket.error());
+    sockets.push_back(std::move(*socket));
+  }
+  std::unique_ptr<UdpFabric> fabric(new UdpFabric(options, can_segment(sockets[0].number())));
+  if (!fabric->epoll_.is_open()) return tl::unexpected(cannot_wait(errno));
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    const auto added = fabric->add(options.addresses[i], std::move(sockets[i]));
+    if (!added) return tl::unexpected(added.error());
+  }
+  const auto slot = fabric->claim_slot();
+  if (!slot) return tl::unexpected(slot.error());
+  fabric->steering_.probe_all(monotonic_now(), *slot);
+  return fabric;
+}
+
+UdpFabric::UdpFabric(const UdpOptions& options, bool can_segment)
+    : options_(options),
+      epoll_(epoll_create1(EPOLL_CLOEXEC), options.keep_descriptor),
+      steering_(random_nonce()),
+      sender_(options, can_segment) {}
+
+tl::expected<void, Error> UdpFabric::add(const LocalAddress& local, Descriptor socket) {
+  auto added = std::make_unique<ReceiveSocket>(
+      ReceiveSocket{.address = local.address, .socket = std::move(socket), .id = ++last_id_});
+  if (const int failed = watch(added->socket, added->id); failed != 0) {
+    return tl::unexpected(cannot_wait(failed));
+  }
+  sender_.add(local, added->socket);
+  steering_.add(local, added->socket);
+  sockets_.push_back(std::move(added));
+  return {};
+}
+
+int UdpFabric::watch(const Descriptor& source, std::uint32_t id) const {
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = id}};
+  return epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, source.number(), &event) == 0 ? 0 : errno;
+}
+
+int UdpFabric::receive_buffer() const {
+  int smallest = receive_buffer_of(sockets_.front()->socket.number());
+  for (const auto& socket : sockets_) {
+    smallest = std::min(smallest, receive_buffer_of(socket->socket.number()));
+  }
+  return smallest;
+}
+
+// --- claims
+
+tl::expected<Slot, Error> UdpFabric::claim_slot() {
+  for (std::uint32_t number = 0; number < kSlotCount; ++number) {
+    const Slot slot{number};
+    auto mailbox = Mailbox::open(mailbox_of(slot), options_.keep_descriptor);
+    if (!mailbox && mailbox.error() == EADDRINUSE) continue;
+    if (!mailbox) return tl::unexpected(cannot_wait(mailbox.error()));
+    const std::uint32_t id = ++last_id_;
+    if (const int failed = watch(mailbox->socket(), id); failed != 0) {
+      return tl::unexpected(cannot_wait(failed));
+    }
+    slots_.push_back({.slot = slot, .id = id, .mailbox = std::move(*mailbox)});
+    return slot;
+  }
+  return tl::unexpected(
+      Error{EADDRINUSE, fmt::format("all {} shares of the queue pair numbers are taken: too many "
+                                    "open devices in this network namespace",
+                                    kSlotCount)});
+}
+
+int UdpFabric::claim_name(const std::string& name) {
+  auto mailbox = Mailbox::open(name_in_mailboxes(name), options_.keep_descriptor);
+  if (!mailbox) return mailbox.error();
+  const std::uint32_t id = ++last_id_;
+  if (const int failed = watch(mailbox->socket(), id); failed != 0) return failed;
+  names_.push_back({.name = name_in_mailboxes(name), .id = id, .mailbox = std::move(*mailbox)});
+  return 0;
+}
+
+void UdpFabric::release_name(const std::string& name) {
+  std::erase_if(names_,
+                [held = name_in_mailboxes(name)](const Name& entry) { return entry.name == held; });
+}
+
+bool UdpFabric::owns(Slot slot) const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [slot](const ClaimedSlot& held) { return held.slot == slot; });
+}
+
+bool UdpFabric::owns(const std::string& mailbox) const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [&](const ClaimedSlot& held) { return mailbox_of(held.slot) == mailbox; }) ||
+         std::any_of(names_.begin(), names_.end(),
+                     [&](const Name& held) { return held.name == mailbox; });
+}
+
+bool UdpFabric::is_ours(const wire::IpAddress& destination) const {
+  return std::any_of(sockets_.begin(), sockets_.end(),
+                     [&](const auto& socket) { return socket->address == destination; });
+}
+
+// --- sending and waiting
+
+bool UdpFabric::flush(Time now) {
+  now_ = now;
+  return sender_.flush(now);
+}
+
+void UdpFabric::wait_for(std::vector<pollfd>& descriptors) const {
+  descriptors.push_back({.fd = epoll_.number(), .events = POLLIN, .revents = 0});
+  if (const int full = sender_.full_socket(); full >= 0) {
+    descriptors.push_back({.fd = full, .events = POLLOUT, .revents = 0});
+  }
+}
+
+// --- receiving
+
+ReceiveResult UdpFabric::receive(Time now, Receiver& receiver, std::size_t budget) {
+  now_ = now;
+  std::array<epoll_event, 8> events;
+  const int ready = epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()), 0);
+  ReceiveResult result;
+  for (int i = 0; i < ready && result.packets < budget; ++i) {
+    result.packets +=
+        read(now, receiver, events[static_cast<std::size_t>(i)].data.u32, budget - result.packets);
+  }
+  steering_.apply(now, slots_.front().slot);
+  result.more = result.packets >= budget;
+  return result;
+}
+
+std::size_t UdpFabric::read(Time now, Receiver& receiver, std::uint32_t id, std::size_t budget) {
+  for (const auto& socket : sockets_) {
+    if (socket->id == id) return read_socket(now, receiver, *socket, budget);
+  }
+  Mailbox* const mailbox = find_mailbox(id);
+  return mailbox == nullptr ? 0 : read_mailbox(now, receiver, *mailbox, budget);
+}
+
+Mailbox* UdpFabric::find_mailbox(std::uint32_t id) {
+  for (ClaimedSlot& held : slots_) {
+    if (held.id == id) return &held.mailbox;
+  }
+  for (Name& held : names_) {
+    if (held.id == id) return &held.mailbox;
+  }
+  return nullptr;
+}
+
+std::size_t UdpFabric::read_socket(Time now, Receiver& receiver, ReceiveSocket& socket,
+                                   std::size_t budget) {
+  std::size_t packets = 0;
+  do {
+    const std::size_t count = reader_.read(socket);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Datagram& datagram = reader_.datagram(i);
+      if (datagram.bytes.empty() ||
+          datagram.path.source.is_v4() != datagram.path.destination.is_v4()) {
+        ++counters_.malformed;
+        ++packets;
+        continue;
+      }
+      packets += packets_in(datagram);
+      sort(now, receiver, datagram, socket.is_group);
+    }
+  } while (reader_.was_full() && packets < budget);
+  return packets;
+}
+
+std::size_t UdpFabric::read_mailbox(Time now, Receiver& receiver, Mailbox& mailbox,
+                                    std::size_t budget) {
+  std::size_t packets = 0;
+  while (packets < budget) {
+    const auto datagram = mailbox.take(reader_.letter_buffer());
+    if (!datagram) break;
+    packets += packets_in(*datagram);
+    take_over(now, receiver, *datagram);
+  }
+  return packets;
+}
+
+UdpFabric::Destination UdpFabric::destination_of(wire::Bytes packet) const {
+  if (packet.size() < kMinPacket) return {Destination::Kind::malformed};
+  if (SteeringNote::parse(packet)) return {Destination::Kind::probe};
+  const wire::Qpn qpn = wire::Bth::parse(packet).destination;
+  if (is_management(qpn)) return {Destination::Kind::management};
+  const Slot slot = slot_of(qpn);
+  return {owns(slot) ? Destination::Kind::ours : Destination::Kind::others, slot};
+}
+
+void UdpFabric::sort(Time now, Receiver& receiver, const Datagram& datagram, bool is_group) {
+  using Kind = Destination::Kind;
+  std::size_t at = 0;
+  while (at < datagram.bytes.size()) {
+    const wire::Bytes packet = segment_at(datagram, at);
+    const Destination destination = destination_of(packet);
+    const Datagram single{.path = datagram.path, .segment_size = packet.size(), .bytes = packet};
+    if (destination.kind == Kind::malformed) {
+      ++counters_.malformed;
+    } else if (destination.kind == Kind::ours || is_group) {
+      deliver(now, receiver, datagram.path, packet);
+    } else if (destination.kind == Kind::probe) {
+      answer_probe(datagram.path, packet);
+    } else if (destination.kind == Kind::others) {
+      at = hand_over_from(now, datagram, at, destination);
+      continue;
+    } else if (!route_management(single)) {
+      deliver(now, receiver, datagram.path, packet);
+    }
+    at += packet.size();
+  }
+}
+
+std::size_t UdpFabric::hand_over_from(Time now, const Datagram& datagram, std::size_t at,
+                                      const Destination& destination) {
+  std::size_t end = at;
+  do {
+    end += segment_at(datagram, end).size();
+  } while (end < datagram.bytes.size() && destination_of(segment_at(datagram, end)) == destination);
+  const Datagram part{.path = datagram.path,
+                      .segment_size = segment_at(datagram, at).size(),
+                      .bytes = datagram.bytes.subspan(at, end - at)};
+  if (hand_over(mailbox_of(destination.slot), part)) {
+    steering_.note_stray(now, slots_.front().slot, datagram.path.destination);
+  } else {
+    counters_.ownerless += packets_in(part);
+  }
+  return end;
+}
+
+// Only processes of this machine ask.
+void UdpFabric::answer_probe(const wire::Path& path, wire::Bytes packet) {
+  const auto probe = SteeringNote::parse(packet);
+  if (!probe || probe->kind != SteeringNote::Kind::probe || path.source != path.destination) {
+    ++counters_.malformed;
+    return;
+  }
+  for (const ClaimedSlot& held : slots_) {
+    SteeringNote answer = *probe;
+    answer.kind = SteeringNote::Kind::answer;
+    answer.slot = held.slot;
+    if (owns(probe->slot)) {
+      steering_.note_answer(path.destination, answer, slots_.front().slot);
+      continue;
+    }
+    const auto bytes = answer.serialize();
+    const Datagram letter{.path = path, .segment_size = bytes.size(), .bytes = bytes};
+    [[maybe_unused]] const int lost = held.mailbox.post(mailbox_of(probe->slot), letter);
+  }
+}
+
+// What another process handed over is ours, or it is nobody's.
+void UdpFabric::take_over(Time now, Receiver& receiver, const Datagram& datagram) {
+  if (!is_ours(datagram.path.destination)) {
+    counters_.ownerless += packets_in(datagram);
+    return;
+  }
+  for (std::size_t at = 0; at < datagram.bytes.size(); at += datagram.segment_size) {
+    const wire::Bytes packet = segment_at(datagram, at);
+    switch (destination_of(packet).kind) {
+      case Destination::Kind::malformed:
+        ++counters_.malformed;
+        break;
+      case Destination::Kind::others:
+        ++counters_.ownerless;
+        break;
+      case Destination::Kind::probe:
+        steering_.note_answer(datagram.path.destination, *SteeringNote::parse(packet),
+                              slots_.front().slot);
+        break;
+      case Destination::Kind::ours:
+      case Destination::Kind::management:
+        ++counters_.taken_over;
+        deliver(now, receiver, datagram.path, packet);
+        break;
+    }
+  }
+}
+
+void UdpFabric::deliver(Time now, Receiver& receiver, const wire::Path& path, wire::Bytes packet) {
+  ++counters_.received_packets;
+  receiver.on_packet(now,
+                     {.path = path, .bytes = packet, .icrc_is_right = icrc_is_right(path, packet)});
+}
+
+bool UdpFabric::icrc_is_right(const wire::Path& path, wire::Bytes packet) {
+  if (!seed_ || seed_size_ != packet.size() || seed_path_ != path) {
+    seed_path_ = path;
+    seed_size_ = packet.size();
+    seed_.emplace(path, packet.size());
+  }
+  const std::uint32_t computed =
+      wire::icrc(seed_->value({}), packet.first(packet.size() - wire::kIcrcSize));
+  const std::uint32_t received = wire::load_icrc(packet);
+  if (computed == received) return true;
+  return seed_->depends_on_id() && id_solver_.solve(computed, received, packet.size()).has_value();
+}
+
+// --- handing over
+
+bool UdpFabric::hand_over(const std::string& name, const Datagram& datagram) {
+  switch (slots_.front().mailbox.post(name, datagram)) {
+    case 0:
+      counters_.handed_over += packets_in(datagram);
+      return true;
+    case ECONNREFUSED:
+      return false;
+    default:
+      counters_.hand_over_drops += packets_in(datagram);
+      return true;
+  }
+}
+
+bool UdpFabric::route_management(const Datagram& packet) {
+  if (mad_router_ == nullptr) return hand_to_lowest(packet);
+  const wire::Inbound inbound{.path = packet.path,
+                              .bytes = packet.bytes,
+                              .icrc_is_right = icrc_is_right(packet.path, packet.bytes)};
+  if (!inbound.icrc_is_right) return false;  // the device counts it
+  const auto owner = mad_router_->owner_of(inbound);
+  if (!owner || owns(*owner)) return false;
+  return hand_over(*owner, packet);
+}
+
+bool UdpFabric::hand_to_lowest(const Datagram& packet) {
+  std::uint32_t lowest = kSlotCount;
+  for (const ClaimedSlot& held : slots_) lowest = std::min(lowest, held.slot.value());
+  for (std::uint32_t number = 0; number < lowest; ++number) {
+    if (hand_over(mailbox_of(Slot{number}), packet)) return true;
+  }
+  return false;
+}
+
+// --- groups
+
+int UdpFabric::join(const wire::IpAddress& group) {
+  if (!group.is_multicast()) return EINVAL;
+  if (is_ours(group)) return 0;
+  for (const LocalAddress& local : options_.addresses) {
+    if (local.address.is_v4() != group.is_v4()) continue;
+    auto socket = open_group({.address = group, .interface = local.interface}, options_);
+    if (!socket) return socket.error();
+    auto added = std::make_unique<ReceiveSocket>(ReceiveSocket{
+        .address = group, .socket = std::move(*socket), .is_group = true, .id = ++last_id_});
+    if (const int failed = watch(added->socket, added->id); failed != 0) return failed;
+    sockets_.push_back(std::move(added));
+    return 0;
+  }
+  return EAFNOSUPPORT;
+}
+
+int UdpFabric::leave(const wire::IpAddress& group) {
+  const auto left = std::erase_if(
+      sockets_, [&](const auto& socket) { return socket->is_group && socket->address == group; });
+  return left > 0 ? 0 : EADDRNOTAVAIL;
+}
+
+// --- counters
+
+UdpCounters UdpFabric::counters() const {
+  UdpCounters counters = counters_;
+  counters.sent_packets = sender_.counters().packets;
+  counters.send_errors = sender_.counters().errors;
+  counters.receive_drops = reader_.overflows();
+  return counters;
+}
+
+std::optional<std::uint64_t> UdpFabric::counter(std::string_view name) const {
+  for (const NamedCounter& entry : kCounters) {
+    if (entry.name == name) return counters().*entry.counter;
+  }
+  return std::nullopt;
+}
+
+}  // namespace urxe::net
