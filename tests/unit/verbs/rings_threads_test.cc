@@ -1,8 +1,13 @@
-// A program on one thread, the device on another. Both use the device's mapping: ThreadSanitizer
-// does not know that two addresses are one memory.
+// A program on one thread, the device on another. An honest program uses the device's mapping,
+// because ThreadSanitizer does not know that two addresses are one memory; a hostile one races on
+// purpose, and has a mapping of its own.
+#include <atomic>
+#include <random>
 #include <thread>
 
 #include <catch2/catch.hpp>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/support/ring_program.h"
 #include "verbs/rings/completion_ring.h"
@@ -107,6 +112,86 @@ TEST_CASE("a program polls completions while the device pushes them") {
     }
   }
   program.join();
+  CHECK(wrong == 0);
+}
+
+// Rewrites a ring from another thread as long as it lives: indexes, limits, lists.
+class Vandal {
+ public:
+  Vandal(const RingMemory& memory, const RingArea& area, std::size_t num_sge)
+      : size_(area.size()), num_sge_(num_sge) {
+    const int fd = memory.descriptor().value();
+    void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                              static_cast<off_t>(area.offset()));
+    close(fd);
+    REQUIRE(mapped != MAP_FAILED);
+    bytes_ = static_cast<std::byte*>(mapped);
+    thread_ = std::jthread([this](const std::stop_token& stop) { rampage(stop); });
+  }
+  Vandal(const Vandal&) = delete;
+  Vandal& operator=(const Vandal&) = delete;
+  ~Vandal() {
+    thread_.request_stop();
+    thread_.join();
+    munmap(bytes_, size_);
+  }
+
+  // The device waits for the first blow, so that it works on a ring that is being rewritten.
+  void wait_for_start() const { started_.wait(false); }
+
+ private:
+  void rampage(const std::stop_token& stop) {
+    std::minstd_rand random(1);
+    const test::RingProgram program({bytes_, size_});
+    while (!stop.stop_requested()) {
+      program.producer().store(static_cast<std::uint32_t>(random()));
+      program.consumer().store(static_cast<std::uint32_t>(random()));
+      std::byte* const num_sge = program.element(random() % 8) + num_sge_;
+      std::atomic_ref(*reinterpret_cast<__u32*>(num_sge))
+          .store(random() % 2 == 0 ? 1 : 0xFFFFFFFF, std::memory_order_relaxed);
+      if (!started_.exchange(true)) started_.notify_all();
+    }
+  }
+
+  std::size_t size_;
+  std::size_t num_sge_;
+  std::byte* bytes_ = nullptr;
+  std::atomic<bool> started_{false};
+  std::jthread thread_;
+};
+
+TEST_CASE("a program that rewrites its send ring meanwhile gets requests within bounds") {
+  const auto memory = RingMemory::create().value();
+  const auto ring = SendRing::create(*memory, {.max_wr = 7, .max_sge = 1}).value();
+  const Vandal vandal(*memory, ring->area(), offsetof(rxe_send_wqe, dma.num_sge));
+  vandal.wait_for_start();
+  std::uint64_t wrong = 0;
+  emulator::SendRequest request;
+  for (std::uint64_t round = 0; round < kCount; ++round) {
+    std::uint32_t taken = 0;
+    while (taken <= ring->actual().max_wr && ring->take(request)) {
+      const bool right = request.sges.size() <= 1 && request.inline_data.size() <= 16;
+      wrong += right ? 0 : 1;
+      ++taken;
+    }
+    wrong += taken <= ring->actual().max_wr ? 0 : 1;
+    ring->retire(taken);
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a program that rewrites its receive ring meanwhile gets requests within bounds") {
+  const auto memory = RingMemory::create().value();
+  const auto ring = ReceiveRing::create(*memory, 7, 1, true).value();
+  const Vandal vandal(*memory, ring->area(), offsetof(rxe_recv_wqe, dma.num_sge));
+  vandal.wait_for_start();
+  std::uint64_t wrong = 0;
+  emulator::ReceiveRequest request;
+  for (std::uint64_t round = 0; round < kCount; ++round) {
+    if (ring->take(request)) wrong += request.sge_count <= 1 ? 0 : 1;
+    wrong += ring->posted() <= 7 ? 0 : 1;
+  }
+  for (int round = 0; round < 20; ++round) CHECK(ring->resized(*memory, 7).has_value());
   CHECK(wrong == 0);
 }
 
