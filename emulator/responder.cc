@@ -33,7 +33,9 @@ void Responder::flush_receives() {
   has_receive_ = false;
   message_ = Message::none;
   if (context_.shares_receives) return;  // others may use what is posted there
-  while (context_.receive_queue->take(receive_)) flush();
+  // Who posts again at each completion, from another thread, does not keep us here.
+  std::uint32_t left = context_.receive_queue->source().posted();
+  for (; left > 0 && context_.receive_queue->take(receive_); --left) flush();
 }
 
 void Responder::handle_request(const wire::Packet& packet, const wire::Inbound& inbound) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -77,9 +78,11 @@ class CompletionDouble final : public emulator::CompletionSink {
   bool push(const emulator::Completion& completion) override {
     if (completions.size() == capacity_) return false;
     completions.push_back(completion);
+    if (after_push) after_push();
     return true;
   }
   std::vector<emulator::Completion> completions;
+  std::function<void()> after_push;  // what a program does that polls at once
 
  private:
   std::size_t capacity_;

@@ -439,6 +439,21 @@ TEST_CASE("a queue pair in error flushes everything in order, and what is posted
   CHECK(take_events(pair.client().device).empty());
 }
 
+TEST_CASE("a program that posts a receive at each flushed one does not keep the device busy") {
+  DevicePair pair;
+  const auto local = pair.client().buffer(64);
+  for (std::uint64_t i = 0; i < 5; ++i) pair.post_receive(0, local, i);
+  std::uint64_t posted = 5;
+  CompletionDouble& sink = pair.client().receive_completions;
+  sink.after_push = [&] {
+    if (posted < 1000) pair.post_receive(0, local, posted++);
+  };
+  step_to(*pair.client().qp, {}, QpState::error);
+  CHECK(sink.completions.size() == 5);
+  pair.client().qp->receives_posted();
+  CHECK(sink.completions.size() == 10);
+}
+
 TEST_CASE("a reset throws everything away without a word") {
   DevicePair pair;
   const auto local = pair.client().buffer(64);
