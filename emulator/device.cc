@@ -20,7 +20,9 @@ Result<void> at_most(std::uint64_t value, std::uint64_t limit, const char* name)
 }  // namespace
 
 Device::Device(const DeviceOptions& options, ProgramMemory& memory, QpnRange qpns)
-    : engine_(options, memory), qps_(qpns, options.seed) {}
+    : engine_(options, memory),
+      qps_(qpns, options.seed),
+      gsi_(engine_.gids, qpns, engine_.options, engine_.counters) {}
 
 // In the order in which they use each other.
 Device::~Device() {
@@ -119,7 +121,9 @@ Device::Census Device::census() const {
           .cqs = cqs_.size(),
           .srqs = srqs_.size(),
           .ahs = engine_.address_handles.size(),
-          .qps = qps_.size()};
+          .qps = qps_.size(),
+          .connections = cm().connections(),
+          .listeners = cm().listeners()};
 }
 
 // --- inputs
@@ -139,6 +143,7 @@ void Device::handle_packet(Time now, const wire::Inbound& inbound) {
     return;
   }
   if (inbound.path.ecn() == wire::Ecn::ce) ++counters.ce_marked_packets;
+  if (packet->bth.destination == wire::kGsiQpn) return gsi_.handle_packet(now, *packet, inbound);
   QueuePair* qp = qps_.find(packet->bth.destination);
   if (qp == nullptr) {
     ++counters.unknown_qp;
@@ -152,11 +157,17 @@ void Device::handle_timer(Time now) {
   while (Timed* timed = engine_.timers.pop_due(now)) {
     static_cast<QueuePair*>(timed)->handle_timer(now);
   }
+  gsi_.cm().handle_timer(now);
 }
 
 // --- outputs
 
 std::optional<wire::Outbound> Device::poll_transmit(Time now, wire::MutableBytes slot) {
+  if (const auto mad = gsi_.poll_transmit(slot)) {
+    ++engine_.counters.sent_packets;
+    engine_.counters.sent_bytes += mad->size;
+    return mad;
+  }
   while (Transmitter* transmitter = engine_.transmitters.front()) {
     auto& qp = static_cast<QueuePair&>(*transmitter);
     // Out of the list first: while it looks for a packet it may find a reason to be asked again.

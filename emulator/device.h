@@ -7,6 +7,7 @@
 //   take_sentences 4  call handle_timer when next_deadline has come
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "emulator/completion_queue.h"
 #include "emulator/engine.h"
 #include "emulator/error.h"
+#include "emulator/gsi_port.h"
 #include "emulator/owned_set.h"
 #include "emulator/qp_table.h"
 #include "emulator/queue_pair.h"
@@ -79,16 +81,25 @@ class Device {
 
   void handle_packet(Time now, const wire::Inbound& inbound);
   void handle_timer(Time now);
-  [[nodiscard]] Time next_deadline() { return engine_.timers.next(); }
+  [[nodiscard]] Time next_deadline() {
+    return std::min(engine_.timers.next(), gsi_.cm().next_deadline());
+  }
   // The packet just handled asks for memory that later requests may change: send before handling
   // more.
   [[nodiscard]] bool must_transmit_now() const { return must_transmit_now_; }
+
+  // Connections. A MAD that came for queue pair 1 is its input, its MADs leave with poll_transmit,
+  // and its timers are among the device's.
+  [[nodiscard]] ConnectionManager& cm() { return gsi_.cm(); }
+  [[nodiscard]] const ConnectionManager& cm() const { return gsi_.cm(); }
 
   // --- outputs
 
   // Writes the next packet into `slot` (net::kMaxPacketSize bytes).
   [[nodiscard]] std::optional<wire::Outbound> poll_transmit(Time now, wire::MutableBytes slot);
-  [[nodiscard]] bool has_output() const { return !engine_.transmitters.empty(); }
+  [[nodiscard]] bool has_output() const {
+    return !engine_.transmitters.empty() || gsi_.cm().has_output();
+  }
   [[nodiscard]] bool has_events() const { return !engine_.events.empty(); }
   [[nodiscard]] CompletionQueue* poll_completion_event() {
     return engine_.events.poll_completion_event();
@@ -103,6 +114,7 @@ class Device {
   // --- what exists, for limits and leak checks
   struct Census {
     std::size_t pds, regions, windows, cqs, srqs, ahs, qps;
+    std::size_t connections, listeners;
     friend bool operator==(const Census&, const Census&) = default;
   };
   [[nodiscard]] Census census() const;
@@ -115,6 +127,7 @@ class Device {
   OwnedSet<CompletionQueue> cqs_;
   OwnedSet<SharedReceiveQueue> srqs_;
   QpTable qps_;
+  GsiPort gsi_;
   std::uint32_t next_srq_number_ = 1;
   std::uint32_t quantum_used_ = 0;
   bool must_transmit_now_ = false;

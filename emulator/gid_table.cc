@@ -28,6 +28,12 @@ bool GidTable::contains(const wire::IpAddress& address) const {
   return std::find(gids_.begin(), gids_.end(), address) != gids_.end();
 }
 
+std::optional<std::uint32_t> GidTable::index_of(const wire::IpAddress& address) const {
+  const auto found = std::find(gids_.begin(), gids_.end(), address);
+  if (found == gids_.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - gids_.begin());
+}
+
 Result<wire::Path> GidTable::path_of(const AddressVector& vector, wire::Qpn local,
                                      wire::Qpn remote) const {
   if (!vector.global) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "emulator/address_vector.h"
@@ -23,6 +24,7 @@ class GidTable {
     return index < gids_.size() && !gids_[index].is_unspecified();
   }
   [[nodiscard]] bool contains(const wire::IpAddress& address) const;
+  [[nodiscard]] std::optional<std::uint32_t> index_of(const wire::IpAddress& address) const;
 
   // The path that packets of an address vector take. The UDP source port carries the flow's
   // entropy: it comes from the flow label or, without one, from both queue pair numbers.

@@ -36,6 +36,7 @@ struct DeviceOptions {
 
   Mtu port_mtu = Mtu::bytes1024;  // active MTU: what the interface carries
   std::uint32_t seed = 0;         // varies keys and queue pair numbers from run to run
+  std::uint64_t node_guid = 0;    // what CM messages say of their sender
 
   // Bytes in flight to one peer. Its socket buffer is unknown: start with what the usual 208 KiB
   // hold (payload counts about double there), grow while nothing is lost, up to what 4 MiB hold.
