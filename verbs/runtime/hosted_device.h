@@ -7,6 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
+
+#include <poll.h>
 
 #include "emulator/device.h"
 #include "net/wire/time.h"
@@ -20,6 +23,13 @@ class DeviceListener {
   virtual ~DeviceListener() = default;
   virtual void completion_event(emulator::CompletionQueue& cq) = 0;
   virtual void async_event(const emulator::AsyncEvent& event) = 0;
+
+  // Whether something could not be told yet, because the descriptor that takes it is full.
+  [[nodiscard]] virtual bool is_behind() const { return false; }
+  // Adds the descriptors that must become writable for that.
+  virtual void wait_for(std::vector<pollfd>&) const {}
+  // Tells what can be told by now.
+  virtual void catch_up() {}
 };
 
 // The outside of a hosted device, as the command handlers see it. The real one is tied to sockets,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 namespace urxe::verbs {
 namespace {
@@ -94,8 +95,19 @@ void LiveDevice::publish() {
     }
     while (const auto event = device_.poll_async_event()) listener_->async_event(*event);
   }
+  catch_up();
   if (sentences_ == nullptr) return;
   for (const std::string& sentence : device_.take_sentences()) sentences_(sentence);
+}
+
+// The progress thread waits for the descriptors that the listener found full.
+void LiveDevice::catch_up() {
+  if (listener_ == nullptr) return;
+  const bool was_behind = std::exchange(listener_is_behind_, listener_->is_behind());
+  if (!listener_is_behind_) return;
+  listener_->catch_up();
+  listener_is_behind_ = listener_->is_behind();
+  if (listener_is_behind_ && !was_behind) waker_.wake();
 }
 
 Time LiveDevice::next_deadline() {
@@ -110,6 +122,7 @@ Time LiveDevice::deadline() {
 void LiveDevice::wait_for(std::vector<pollfd>& descriptors) {
   const std::scoped_lock lock(mutex_);
   fabric_->wait_for(descriptors);
+  if (listener_ != nullptr) listener_->wait_for(descriptors);
 }
 
 }  // namespace urxe::verbs

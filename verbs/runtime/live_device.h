@@ -70,6 +70,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   std::size_t move_packets(Time now);
   void transmit(Time now);
   void publish();
+  void catch_up();
   [[nodiscard]] Time next_deadline();
 
   std::mutex mutex_;
@@ -79,6 +80,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   ProgressWaker& waker_;
   SentenceSink sentences_;
   DeviceListener* listener_ = nullptr;
+  bool listener_is_behind_ = false;
   std::atomic<Duration::rep> last_polled_{0};
   Time announced_ = kNever;  // the earliest deadline that the progress thread knows of
   bool fabric_is_full_ = false;
