@@ -12,6 +12,7 @@
 
 #include "net/error.h"
 #include "verbs/config/device_config.h"
+#include "verbs/runtime/device_lease.h"
 #include "verbs/runtime/hosted_device.h"
 #include "verbs/runtime/live_device.h"
 #include "verbs/runtime/progress_thread.h"
@@ -25,15 +26,6 @@ namespace urxe::verbs {
 struct RuntimeOptions {
   std::optional<std::string> pcap;  // capture into this file
   FaultGuard::Sigaction sigaction = &::sigaction;
-};
-
-// Keeps a device running. Several opens of one device share it.
-class DeviceLease {
- public:
-  virtual ~DeviceLease() = default;
-  [[nodiscard]] virtual HostedDevice& device() = 0;
-  // What the fabric counts besides the device, by the names that docs/counters.md lists.
-  [[nodiscard]] virtual std::uint64_t fabric_counter(std::string_view name) = 0;
 };
 
 // One per process, never destroyed. Any thread may call.

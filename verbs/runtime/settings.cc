@@ -50,6 +50,11 @@ tl::expected<Settings, std::string> read_settings(
   const auto single = flag("URXE_SINGLE_PACKETS", text_of("URXE_SINGLE_PACKETS"));
   if (!single) return tl::unexpected(single.error());
   settings.single_packets = *single;
+  const std::string_view abi = text_of("URXE_UVERBS_ABI");
+  if (!abi.empty() && abi != "write" && abi != "ioctl") {
+    return tl::unexpected(fmt::format("URXE_UVERBS_ABI is \"{}\": expected write or ioctl", abi));
+  }
+  settings.uverbs_by_write = abi == "write";
   return settings;
 }
 
