@@ -13,7 +13,7 @@ namespace urxe::net {
 class MadRouter {
  public:
   virtual ~MadRouter() = default;
-  // The mailbox of the owner: mailbox_of(slot), or a name that was claimed (UdpFabric::claim_name).
+  // The mailbox of the owner: mailbox_of(slot), or mailbox_of_name() of a claimed name.
   // Nothing: this process keeps the packet. An ICRC that is wrong has been sorted out already.
   virtual std::optional<std::string> owner_of(const wire::Inbound& packet) = 0;
 };

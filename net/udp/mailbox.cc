@@ -20,9 +20,10 @@ constexpr std::size_t kMaxSegments = 4096;
 // Of these, too: other users may write to us.
 constexpr int kMaxRefusals = 16;
 
-// What comes before the packets. Only processes of one machine see it.
+// What comes before a datagram. Only processes of one machine see it.
 struct Head {
   std::uint32_t magic = kMagic;
+  std::uint32_t size = 0;  // of the datagram
   std::uint32_t segment_size = 0;
   std::array<std::uint8_t, wire::IpAddress::kSize> source{};
   std::array<std::uint8_t, wire::IpAddress::kSize> destination{};
@@ -34,7 +35,8 @@ struct Head {
 
 Head head_of(const Datagram& datagram) {
   const wire::Path& path = datagram.path;
-  return {.segment_size = static_cast<std::uint32_t>(datagram.segment_size),
+  return {.size = static_cast<std::uint32_t>(datagram.bytes.size()),
+          .segment_size = static_cast<std::uint32_t>(datagram.segment_size),
           .source = path.source.bytes(),
           .destination = path.destination.bytes(),
           .flow_label = path.flow_label,
@@ -43,23 +45,9 @@ Head head_of(const Datagram& datagram) {
           .hop_limit = path.hop_limit};
 }
 
-std::optional<Datagram> parse(wire::Bytes letter) {
-  Head head;
-  if (letter.size() < sizeof(head)) return std::nullopt;
-  std::memcpy(&head, letter.data(), sizeof(head));
-  const wire::Bytes bytes = letter.subspan(sizeof(head));
-  if (head.magic != kMagic || head.segment_size == 0 || head.segment_size > bytes.size() ||
-      bytes.size() / head.segment_size > kMaxSegments) {
-    return std::nullopt;
-  }
-  const wire::Path path{.source = wire::IpAddress(head.source),
-                        .destination = wire::IpAddress(head.destination),
-                        .source_port = head.source_port,
-                        .traffic_class = head.traffic_class,
-                        .hop_limit = head.hop_limit,
-                        .flow_label = head.flow_label};
-  if (path.source.is_v4() != path.destination.is_v4()) return std::nullopt;
-  return Datagram{.path = path, .segment_size = head.segment_size, .bytes = bytes};
+bool makes_sense(const Head& head, std::size_t available) {
+  return head.magic == kMagic && head.size <= available && head.segment_size != 0 &&
+         head.segment_size <= head.size && head.size / head.segment_size <= kMaxSegments;
 }
 
 // An abstract name begins with a zero byte and has no end but its length.
@@ -97,24 +85,16 @@ tl::expected<Mailbox, int> Mailbox::open(std::string_view name, KeepDescriptor k
   return Mailbox(std::move(socket));
 }
 
-int Mailbox::post(std::string_view name, const Datagram& datagram) const {
-  Head head = head_of(datagram);
+int Mailbox::post(std::string_view name, wire::Bytes letter) const {
   sockaddr_un address;
-  const socklen_t address_size = to_unix_address(name, address);
-  std::array<iovec, 2> parts{{
-      {.iov_base = &head, .iov_len = sizeof(head)},
-      {.iov_base = const_cast<std::uint8_t*>(datagram.bytes.data()),
-       .iov_len = datagram.bytes.size()},
-  }};
-  msghdr message{};
-  message.msg_name = &address;
-  message.msg_namelen = address_size;
-  message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
-  return sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : errno;
+  const socklen_t size = to_unix_address(name, address);
+  return sendto(socket_.number(), letter.data(), letter.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                reinterpret_cast<const sockaddr*>(&address), size) >= 0
+             ? 0
+             : errno;
 }
 
-std::optional<Datagram> Mailbox::take(wire::MutableBytes buffer) {
+std::optional<wire::Bytes> Mailbox::take(wire::MutableBytes buffer) {
   for (int tries = 0; tries < kMaxRefusals; ++tries) {
     iovec part{.iov_base = buffer.data(), .iov_len = buffer.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> control;
@@ -126,13 +106,45 @@ std::optional<Datagram> Mailbox::take(wire::MutableBytes buffer) {
     const ssize_t size = recvmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (size < 0) return std::nullopt;
     if ((message.msg_flags & MSG_TRUNC) == 0 && is_from_us(message)) {
-      if (auto datagram = parse(buffer.first(static_cast<std::size_t>(size)))) return datagram;
+      return buffer.first(static_cast<std::size_t>(size));
     }
     ++refused_;
   }
   return std::nullopt;
 }
 
+bool Letter::add(const Datagram& datagram) {
+  const Head head = head_of(datagram);
+  const std::size_t size = sizeof(head) + datagram.bytes.size();
+  if (bytes_.size() + size > kMaxSize) return false;
+  const std::size_t at = bytes_.size();
+  bytes_.resize(at + size);
+  std::memcpy(bytes_.data() + at, &head, sizeof(head));
+  std::copy(datagram.bytes.begin(), datagram.bytes.end(),
+            bytes_.begin() + static_cast<std::ptrdiff_t>(at + sizeof(head)));
+  return true;
+}
+
+std::optional<Datagram> Letter::take(wire::Bytes& letter) {
+  Head head;
+  if (letter.size() < sizeof(head)) return std::nullopt;
+  std::memcpy(&head, letter.data(), sizeof(head));
+  if (!makes_sense(head, letter.size() - sizeof(head))) return std::nullopt;
+  const Datagram datagram{.path = {.source = wire::IpAddress(head.source),
+                                   .destination = wire::IpAddress(head.destination),
+                                   .source_port = head.source_port,
+                                   .traffic_class = head.traffic_class,
+                                   .hop_limit = head.hop_limit,
+                                   .flow_label = head.flow_label},
+                          .segment_size = head.segment_size,
+                          .bytes = letter.subspan(sizeof(head), head.size)};
+  letter = letter.subspan(sizeof(head) + head.size);
+  if (datagram.path.source.is_v4() != datagram.path.destination.is_v4()) return std::nullopt;
+  return datagram;
+}
+
 std::string mailbox_of(Slot slot) { return "urxe/slot/" + std::to_string(slot.value()); }
+
+std::string mailbox_of_name(const std::string& name) { return "urxe/name/" + name; }
 
 }  // namespace urxe::net

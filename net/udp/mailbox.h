@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -22,6 +24,25 @@ struct Datagram {
   wire::Bytes bytes;  // borrowed
 };
 
+// Datagrams on their way to one mailbox, in one letter: a mailbox holds few letters
+// (net.unix.max_dgram_qlen), of whatever length.
+class Letter {
+ public:
+  static constexpr std::size_t kMaxSize = 128 * 1024;
+
+  // False if it has no room.
+  bool add(const Datagram& datagram);
+  [[nodiscard]] wire::Bytes bytes() const { return bytes_; }
+  [[nodiscard]] bool is_empty() const { return bytes_.empty(); }
+  void clear() { bytes_.clear(); }
+
+  // Takes the first datagram off a letter that came; nothing at its end, or if it makes no sense.
+  [[nodiscard]] static std::optional<Datagram> take(wire::Bytes& letter);
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
 // What packets are handed over to: an abstract Unix socket. Its name belongs to one process of the
 // network namespace, until that closes it or dies, however it dies; so holding a mailbox is how a
 // process claims what the name stands for.
@@ -32,16 +53,14 @@ class Mailbox {
 
   [[nodiscard]] const Descriptor& socket() const { return socket_; }
 
-  // Hands a datagram over to the owner of `name`. Returns 0 or an errno: ECONNREFUSED if nobody has
-  // the name, EAGAIN if the owner does not keep up. Never waits.
-  [[nodiscard]] int post(std::string_view name, const Datagram& datagram) const;
+  // Sends a letter to the owner of `name`. Returns 0 or an errno: ECONNREFUSED if nobody has the
+  // name, EAGAIN if the owner does not keep up. Never waits.
+  [[nodiscard]] int post(std::string_view name, wire::Bytes letter) const;
 
-  // Takes one datagram; it lies in `buffer`, which holds kBufferSize bytes. Nothing if there is
-  // none. What other users sent, or what makes no sense, is thrown away and counted.
-  [[nodiscard]] std::optional<Datagram> take(wire::MutableBytes buffer);
+  // Takes one letter; it lies in `buffer`, which holds Letter::kMaxSize bytes. Nothing if there is
+  // none. What other users sent is thrown away and counted.
+  [[nodiscard]] std::optional<wire::Bytes> take(wire::MutableBytes buffer);
   [[nodiscard]] std::uint64_t refused() const { return refused_; }
-
-  static constexpr std::size_t kBufferSize = 65536 + 64;
 
  private:
   explicit Mailbox(Descriptor socket) : socket_(std::move(socket)) {}
@@ -52,5 +71,7 @@ class Mailbox {
 
 // The name of a slot's mailbox.
 [[nodiscard]] std::string mailbox_of(Slot slot);
+// The mailbox of a name that a process may claim (UdpFabric::claim_name).
+[[nodiscard]] std::string mailbox_of_name(const std::string& name);
 
 }  // namespace urxe::net

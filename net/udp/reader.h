@@ -40,7 +40,7 @@ class Reader {
   [[nodiscard]] std::uint64_t overflows() const { return overflows_; }
 
   // A buffer for one letter; the datagrams that were read are gone then.
-  [[nodiscard]] wire::MutableBytes letter_buffer() { return {buffer_.get(), Mailbox::kBufferSize}; }
+  [[nodiscard]] wire::MutableBytes letter_buffer() { return {buffer_.get(), Letter::kMaxSize}; }
 
  private:
   struct Message {

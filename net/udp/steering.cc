@@ -115,6 +115,8 @@ void Steering::start_round(Time now, Group& group, Slot own) const {
   group.round_end = now + kRound;
   group.answers.clear();
   group.asked = 0;
+  // Even if nothing new comes: another process may have given the kernel a worse table.
+  group.unapplied = true;
   ask(group, own, kFirstProbes);
 }
 
@@ -143,7 +145,7 @@ void Steering::note_answer(const wire::IpAddress& address, const SteeringNote& a
   const auto [known, is_unknown] = group->table.try_emplace(entry->first, kAny);
   if (known->second != answer.index) {
     known->second = answer.index;
-    group->changed = true;
+    group->unapplied = true;
     group->pause = Duration{};
   }
   if (2 * answer.index >= group->asked) ask(*group, own, 2 * group->asked);
@@ -159,8 +161,8 @@ bool Steering::is_complete(const Group& group, Slot own) {
 
 void Steering::apply(Time now, Slot own) {
   for (const auto& group : groups_) {
-    if (!group->changed || (now < group->round_end && !is_complete(*group, own))) continue;
-    group->changed = false;
+    if (!group->unapplied || (now < group->round_end && !is_complete(*group, own))) continue;
+    group->unapplied = false;
     std::vector<sock_filter> code = program_for(group->table);
     attach(group->socket->number(), SO_ATTACH_REUSEPORT_CBPF, code);
   }
@@ -169,7 +171,7 @@ void Steering::apply(Time now, Slot own) {
 Time Steering::next_deadline() const {
   Time earliest = kNever;
   for (const auto& group : groups_) {
-    if (group->changed) earliest = std::min(earliest, group->round_end);
+    if (group->unapplied) earliest = std::min(earliest, group->round_end);
   }
   return earliest;
 }

@@ -55,7 +55,7 @@ class Steering {
   void note_stray(Time now, Slot own, const wire::IpAddress& address);
   // One of `slot`'s process receives what goes to an index. Answers to others are ignored.
   void note_answer(const wire::IpAddress& address, const SteeringNote& answer, Slot own);
-  // Gives the kernel the tables that changed, once they are complete or their time is over.
+  // Gives the kernel the tables that were asked for, once they are complete or their time is over.
   void apply(Time now, Slot own);
   // When apply wants to be called at the latest.
   [[nodiscard]] Time next_deadline() const;
@@ -67,7 +67,7 @@ class Steering {
     std::map<std::uint32_t, std::uint32_t> table;    // slot to index
     std::map<std::uint32_t, std::uint32_t> answers;  // to the present round of probes
     std::uint32_t asked = 0;                         // indexes, in this round
-    bool changed = false;
+    bool unapplied = false;
     Time round_end{};
     Time next_probe{};
     Duration pause{};

@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::size_t kMinPacket = wire::kBthSize + wire::kIcrcSize;
 
-std::string name_in_mailboxes(const std::string& name) { return "urxe/name/" + name; }
-
 // The last packet of a datagram may be shorter than the others.
 wire::Bytes segment_at(const Datagram& datagram, std::size_t at) {
   return datagram.bytes.subspan(at, std::min(datagram.segment_size, datagram.bytes.size() - at));
@@ -59,6 +57,7 @@ constexpr std::array kCounters{
     NamedCounter{"taken_over", &UdpCounters::taken_over},
     NamedCounter{"hand_over_drops", &UdpCounters::hand_over_drops},
     NamedCounter{"ownerless", &UdpCounters::ownerless},
+    NamedCounter{"refused_letters", &UdpCounters::refused_letters},
 };
 
 }  // namespace
@@ -140,17 +139,17 @@ tl::expected<Slot, Error> UdpFabric::claim_slot() {
 }
 
 int UdpFabric::claim_name(const std::string& name) {
-  auto mailbox = Mailbox::open(name_in_mailboxes(name), options_.keep_descriptor);
+  auto mailbox = Mailbox::open(mailbox_of_name(name), options_.keep_descriptor);
   if (!mailbox) return mailbox.error();
   const std::uint32_t id = ++last_id_;
   if (const int failed = watch(mailbox->socket(), id); failed != 0) return failed;
-  names_.push_back({.name = name_in_mailboxes(name), .id = id, .mailbox = std::move(*mailbox)});
+  names_.push_back({.name = mailbox_of_name(name), .id = id, .mailbox = std::move(*mailbox)});
   return 0;
 }
 
 void UdpFabric::release_name(const std::string& name) {
   std::erase_if(names_,
-                [held = name_in_mailboxes(name)](const Name& entry) { return entry.name == held; });
+                [held = mailbox_of_name(name)](const Name& entry) { return entry.name == held; });
 }
 
 bool UdpFabric::owns(Slot slot) const {
@@ -195,6 +194,7 @@ ReceiveResult UdpFabric::receive(Time now, Receiver& receiver, std::size_t budge
     result.packets +=
         read(now, receiver, events[static_cast<std::size_t>(i)].data.u32, budget - result.packets);
   }
+  post_all();
   steering_.apply(now, slots_.front().slot);
   result.more = result.packets >= budget;
   return result;
@@ -242,10 +242,12 @@ std::size_t UdpFabric::read_mailbox(Time now, Receiver& receiver, Mailbox& mailb
                                     std::size_t budget) {
   std::size_t packets = 0;
   while (packets < budget) {
-    const auto datagram = mailbox.take(reader_.letter_buffer());
-    if (!datagram) break;
-    packets += packets_in(*datagram);
-    take_over(now, receiver, *datagram);
+    auto letter = mailbox.take(reader_.letter_buffer());
+    if (!letter) break;
+    while (const auto datagram = Letter::take(*letter)) {
+      packets += packets_in(*datagram);
+      take_over(now, receiver, *datagram);
+    }
   }
   return packets;
 }
@@ -273,7 +275,7 @@ void UdpFabric::sort(Time now, Receiver& receiver, const Datagram& datagram, boo
     } else if (destination.kind == Kind::probe) {
       answer_probe(datagram.path, packet);
     } else if (destination.kind == Kind::others) {
-      at = hand_over_from(now, datagram, at, destination);
+      at = hand_over_from(datagram, at, destination);
       continue;
     } else if (!route_management(single)) {
       deliver(now, receiver, datagram.path, packet);
@@ -282,7 +284,7 @@ void UdpFabric::sort(Time now, Receiver& receiver, const Datagram& datagram, boo
   }
 }
 
-std::size_t UdpFabric::hand_over_from(Time now, const Datagram& datagram, std::size_t at,
+std::size_t UdpFabric::hand_over_from(const Datagram& datagram, std::size_t at,
                                       const Destination& destination) {
   std::size_t end = at;
   do {
@@ -291,11 +293,7 @@ std::size_t UdpFabric::hand_over_from(Time now, const Datagram& datagram, std::s
   const Datagram part{.path = datagram.path,
                       .segment_size = segment_at(datagram, at).size(),
                       .bytes = datagram.bytes.subspan(at, end - at)};
-  if (hand_over(mailbox_of(destination.slot), part)) {
-    steering_.note_stray(now, slots_.front().slot, datagram.path.destination);
-  } else {
-    counters_.ownerless += packets_in(part);
-  }
+  hand_over(mailbox_of(destination.slot), part, packets_in(part));
   return end;
 }
 
@@ -315,8 +313,8 @@ void UdpFabric::answer_probe(const wire::Path& path, wire::Bytes packet) {
       continue;
     }
     const auto bytes = answer.serialize();
-    const Datagram letter{.path = path, .segment_size = bytes.size(), .bytes = bytes};
-    [[maybe_unused]] const int lost = held.mailbox.post(mailbox_of(probe->slot), letter);
+    hand_over(mailbox_of(probe->slot), {.path = path, .segment_size = bytes.size(), .bytes = bytes},
+              0);
   }
 }
 
@@ -369,17 +367,26 @@ bool UdpFabric::icrc_is_right(const wire::Path& path, wire::Bytes packet) {
 
 // --- handing over
 
-bool UdpFabric::hand_over(const std::string& name, const Datagram& datagram) {
-  switch (slots_.front().mailbox.post(name, datagram)) {
-    case 0:
-      counters_.handed_over += packets_in(datagram);
-      return true;
-    case ECONNREFUSED:
-      return false;
-    default:
-      counters_.hand_over_drops += packets_in(datagram);
-      return true;
+void UdpFabric::hand_over(const std::string& name, const Datagram& datagram,
+                          std::uint64_t packets) {
+  if (outbox_.add(name, datagram, packets)) return;
+  post_all();
+  outbox_.add(name, datagram, packets);
+}
+
+void UdpFabric::post_all() {
+  outbox_.post_all(slots_.front().mailbox,
+                   [this](const Outbox::Entry& entry, int error) { note_posted(entry, error); });
+}
+
+void UdpFabric::note_posted(const Outbox::Entry& entry, int error) {
+  if (entry.packets == 0) return;
+  if (error == ECONNREFUSED) {
+    counters_.ownerless += entry.packets;
+    return;
   }
+  (error == 0 ? counters_.handed_over : counters_.hand_over_drops) += entry.packets;
+  steering_.note_stray(now_, slots_.front().slot, entry.destination);
 }
 
 bool UdpFabric::route_management(const Datagram& packet) {
@@ -390,14 +397,19 @@ bool UdpFabric::route_management(const Datagram& packet) {
   if (!inbound.icrc_is_right) return false;  // the device counts it
   const auto owner = mad_router_->owner_of(inbound);
   if (!owner || owns(*owner)) return false;
-  return hand_over(*owner, packet);
+  hand_over(*owner, packet, 1);
+  return true;
 }
 
 bool UdpFabric::hand_to_lowest(const Datagram& packet) {
   std::uint32_t lowest = kSlotCount;
   for (const ClaimedSlot& held : slots_) lowest = std::min(lowest, held.slot.value());
+  Letter letter;
+  letter.add(packet);
   for (std::uint32_t number = 0; number < lowest; ++number) {
-    if (hand_over(mailbox_of(Slot{number}), packet)) return true;
+    if (slots_.front().mailbox.post(mailbox_of(Slot{number}), letter.bytes()) != 0) continue;
+    ++counters_.handed_over;
+    return true;
   }
   return false;
 }
@@ -433,6 +445,8 @@ UdpCounters UdpFabric::counters() const {
   counters.sent_packets = sender_.counters().packets;
   counters.send_errors = sender_.counters().errors;
   counters.receive_drops = reader_.overflows();
+  for (const ClaimedSlot& held : slots_) counters.refused_letters += held.mailbox.refused();
+  for (const Name& held : names_) counters.refused_letters += held.mailbox.refused();
   return counters;
 }
 

@@ -17,6 +17,7 @@
 #include "net/udp/mad_router.h"
 #include "net/udp/mailbox.h"
 #include "net/udp/options.h"
+#include "net/udp/outbox.h"
 #include "net/udp/reader.h"
 #include "net/udp/sender.h"
 #include "net/udp/slot.h"
@@ -35,6 +36,7 @@ struct UdpCounters {
   std::uint64_t taken_over = 0;        // packets that another process gave to us
   std::uint64_t hand_over_drops = 0;   // packets whose owner did not keep up
   std::uint64_t ownerless = 0;         // packets for queue pair numbers that no process has
+  std::uint64_t refused_letters = 0;   // what other users wrote into our mailboxes
 };
 
 // Owner: whoever runs the device, under the device's lock.
@@ -111,7 +113,7 @@ class UdpFabric final : public Fabric {
   void sort(Time now, Receiver& receiver, const Datagram& datagram, bool is_group);
   // Hands over the packet at `at`, and those that follow it to the same owner; returns where they
   // end.
-  std::size_t hand_over_from(Time now, const Datagram& datagram, std::size_t at,
+  std::size_t hand_over_from(const Datagram& datagram, std::size_t at,
                              const Destination& destination);
   void answer_probe(const wire::Path& path, wire::Bytes packet);
   void take_over(Time now, Receiver& receiver, const Datagram& datagram);
@@ -121,8 +123,10 @@ class UdpFabric final : public Fabric {
   // False: it stays here.
   [[nodiscard]] bool route_management(const Datagram& packet);
   [[nodiscard]] bool hand_to_lowest(const Datagram& packet);
-  // False if nobody has that name.
-  bool hand_over(const std::string& name, const Datagram& datagram);
+  // Puts a datagram of `packets` packets into the outbox.
+  void hand_over(const std::string& name, const Datagram& datagram, std::uint64_t packets);
+  void post_all();
+  void note_posted(const Outbox::Entry& entry, int error);
 
   UdpOptions options_;
   Descriptor epoll_;  // what wait_for gives: readable when any of the sockets is
@@ -134,6 +138,7 @@ class UdpFabric final : public Fabric {
   Steering steering_;
   Sender sender_;
   Reader reader_;
+  Outbox outbox_;
   UdpCounters counters_;
   Time now_{};  // of the last call: reserve has no clock
 

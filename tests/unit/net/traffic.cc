@@ -1,11 +1,13 @@
 #include "tests/unit/net/traffic.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <stdexcept>
 
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,6 +37,16 @@ bool has_ipv6_loopback() {
   net::SocketAddress address;
   const socklen_t size = net::to_socket_address(ip("::1"), 0, 0, address);
   return socket.is_open() && bind(socket.number(), &address.any, size) == 0;
+}
+
+void run_ip(const std::string& command) {
+  if (std::system(("ip " + command).c_str()) != 0) throw std::runtime_error("ip " + command);
+}
+
+bool enter_own_network() {
+  if (unshare(CLONE_NEWNET) != 0) return false;
+  run_ip("link set lo up");
+  return true;
 }
 
 net::UdpOptions on_loopback(const std::string& address) {
@@ -73,10 +85,8 @@ wire::Qpn qpn_of(const net::UdpFabric& fabric) {
   return net::first_qpn_of(fabric.slots().front().slot);
 }
 
-bool put(net::Fabric& fabric, const wire::Path& path, wire::Qpn to, std::uint32_t psn,
-         std::size_t payload, std::uint32_t icrc_error) {
-  const wire::MutableBytes slot = fabric.reserve();
-  if (slot.empty()) return false;
+std::size_t write_send(wire::MutableBytes slot, wire::Qpn to, std::uint32_t psn,
+                       std::size_t payload) {
   wire::Packet packet;
   packet.info = &wire::info(wire::Opcode::rc_send_only);
   packet.bth.opcode = static_cast<std::uint8_t>(wire::Opcode::rc_send_only);
@@ -86,7 +96,15 @@ bool put(net::Fabric& fabric, const wire::Path& path, wire::Qpn to, std::uint32_
   for (std::size_t i = 0; i < payload; ++i) {
     slot[header + i] = static_cast<std::uint8_t>(psn * 31 + i);
   }
-  fabric.commit(now(), {.path = &path, .size = header + payload, .icrc_error = icrc_error});
+  return header + payload;
+}
+
+bool put(net::Fabric& fabric, const wire::Path& path, wire::Qpn to, std::uint32_t psn,
+         std::size_t payload, std::uint32_t icrc_error) {
+  const wire::MutableBytes slot = fabric.reserve();
+  if (slot.empty()) return false;
+  const std::size_t size = write_send(slot, to, psn, payload);
+  fabric.commit(now(), {.path = &path, .size = size, .icrc_error = icrc_error});
   return true;
 }
 

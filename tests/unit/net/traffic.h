@@ -22,6 +22,13 @@ inline constexpr Duration kPatience = std::chrono::seconds(20);
 // Whether ::1 is there: not in every container.
 [[nodiscard]] bool has_ipv6_loopback();
 
+// Moves this process into a network namespace of its own, where loopback is up. False without the
+// privilege: then kNeedsRoot is the reason to skip.
+[[nodiscard]] bool enter_own_network();
+inline constexpr const char* kNeedsRoot = "needs root, for a network namespace of its own";
+// Runs a command of ip(8), as "link set lo up". Fails the test if that fails.
+void run_ip(const std::string& command);
+
 [[nodiscard]] net::UdpOptions on_loopback(const std::string& address);
 
 // Opens it; fails the test if that fails.
@@ -48,7 +55,10 @@ class Arrivals final : public net::Receiver {
 // The first queue pair number of a fabric.
 [[nodiscard]] wire::Qpn qpn_of(const net::UdpFabric& fabric);
 
-// Puts a SEND_ONLY into the fabric. False if it takes no more.
+// Writes a SEND_ONLY without ICRC; returns its size.
+std::size_t write_send(wire::MutableBytes slot, wire::Qpn to, std::uint32_t psn,
+                       std::size_t payload);
+// Puts one into the fabric. False if it takes no more.
 bool put(net::Fabric& fabric, const wire::Path& path, wire::Qpn to, std::uint32_t psn,
          std::size_t payload, std::uint32_t icrc_error = 0);
 
