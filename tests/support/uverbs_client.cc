@@ -255,7 +255,7 @@ int UverbsClient::modify(std::uint32_t qp, std::uint32_t mask, ib_uverbs_modify_
 }
 
 void UverbsClient::connect(const QueuePair& qp, std::uint32_t peer_qpn,
-                           const std::uint8_t* peer_gid) {
+                           const std::uint8_t* peer_gid, int last_state) {
   ib_uverbs_modify_qp attributes{};
   attributes.port_num = 1;
   attributes.qp_access_flags = IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_READ;
@@ -272,6 +272,7 @@ void UverbsClient::connect(const QueuePair& qp, std::uint32_t peer_qpn,
   constexpr std::uint32_t kRtr = 0x1 | 0x80 | 0x100 | 0x100000 | 0x1000 | 0x20000 | 0x8000;
   constexpr std::uint32_t kRts = 0x1 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x2000;
   for (const auto& [state, mask] : {std::pair{1, kInit}, {2, kRtr}, {3, kRts}}) {
+    if (state > last_state) break;
     attributes.qp_state = static_cast<std::uint8_t>(state);
     expect(modify(qp.handle, mask, attributes), "MODIFY_QP");
   }

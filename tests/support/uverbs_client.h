@@ -126,8 +126,9 @@ class UverbsClient {
   QueuePair qp(std::uint32_t pd, std::uint32_t cq, std::uint64_t user_handle,
                const ib_uverbs_create_qp& adjust = usual_qp());
   static ib_uverbs_create_qp usual_qp();
-  // Takes an RC queue pair to RTS.
-  void connect(const QueuePair& qp, std::uint32_t peer_qpn, const std::uint8_t* peer_gid);
+  // Takes an RC queue pair to RTS, or to a state before.
+  void connect(const QueuePair& qp, std::uint32_t peer_qpn, const std::uint8_t* peer_gid,
+               int last_state = 3);
   int modify(std::uint32_t qp, std::uint32_t mask, ib_uverbs_modify_qp attributes);
   [[nodiscard]] ib_uverbs_query_qp_resp query_qp(std::uint32_t qp);
 

@@ -1,134 +1,8 @@
-// Queue pairs through the rings, as librxe drives them, and the events that come of it.
-#include <array>
-#include <atomic>
-#include <cerrno>
-#include <optional>
-
-#include <fcntl.h>
-#include <poll.h>
-
-#include "tests/unit/verbs/uverbs_setup.h"
+// Messages through the rings, as librxe posts and polls them.
+#include "tests/unit/verbs/uverbs_pair.h"
 
 using namespace urxe;
 using namespace urxe::test;
-
-namespace {
-
-// --- librxe's side of the rings
-
-template <typename Element>
-Element* slot(rxe_queue_buf* queue, std::uint32_t index) {
-  auto* const data = reinterpret_cast<std::byte*>(queue) + offsetof(rxe_queue_buf, data);
-  const std::size_t offset = std::size_t{index & queue->index_mask} << queue->log2_elem_size;
-  return reinterpret_cast<Element*>(data + offset);
-}
-
-void advance(std::uint32_t& index) {
-  std::atomic_ref(index).store(index + 1, std::memory_order_release);
-}
-
-struct Piece {
-  void* start;
-  std::uint32_t size;
-  std::uint32_t key;
-};
-
-template <typename Wqe>
-void fill_list(Wqe& wqe, const Piece& piece) {
-  wqe.dma.length = wqe.dma.resid = piece.size;
-  wqe.dma.num_sge = 1;
-  wqe.dma.sge[0].addr = reinterpret_cast<std::uintptr_t>(piece.start);
-  wqe.dma.sge[0].length = piece.size;
-  wqe.dma.sge[0].lkey = piece.key;
-}
-
-void post_send(rxe_queue_buf* queue, std::uint64_t wr_id, const Piece& piece,
-               std::uint32_t flags = 0) {
-  auto& wqe = *slot<rxe_send_wqe>(queue, queue->producer_index);
-  std::memset(&wqe, 0, sizeof(wqe));
-  wqe.wr.wr_id = wr_id;
-  wqe.wr.opcode = IB_UVERBS_WR_SEND;
-  wqe.wr.send_flags = flags;
-  fill_list(wqe, piece);
-  advance(queue->producer_index);
-}
-
-void post_receive(rxe_queue_buf* queue, std::uint64_t wr_id, const Piece& piece) {
-  auto& wqe = *slot<rxe_recv_wqe>(queue, queue->producer_index);
-  std::memset(&wqe, 0, sizeof(wqe));
-  wqe.wr_id = wr_id;
-  fill_list(wqe, piece);
-  advance(queue->producer_index);
-}
-
-std::optional<ib_uverbs_wc> poll_cq(rxe_queue_buf* queue) {
-  const auto producer = std::atomic_ref(queue->producer_index).load(std::memory_order_acquire);
-  if (queue->consumer_index == producer) return std::nullopt;
-  const ib_uverbs_wc completion = *slot<ib_uverbs_wc>(queue, queue->consumer_index);
-  advance(queue->consumer_index);
-  return completion;
-}
-
-bool is_readable(int fd) {
-  pollfd wanted{.fd = fd, .events = POLLIN, .revents = 0};
-  return poll(&wanted, 1, 0) == 1;
-}
-
-constexpr std::uint64_t kSendCq = 0xC1;
-constexpr std::uint64_t kReceiveCq = 0xC2;
-constexpr std::uint32_t kAllAccess = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE;
-constexpr std::uint32_t kSolicited = 1U << 2;
-
-// Two queue pairs that are connected to each other.
-struct Pair {
-  explicit Pair(Front front = Front::write) : client(setup.node, front) {
-    async = client.open_context();
-    channel = client.channel();
-    pd = client.pd();
-    client.mr(pd, memory.data(), memory.size(), kAllAccess, &key);
-    send_cq = client.cq(kSendCq, channel);
-    receive_cq = client.cq(kReceiveCq, channel);
-    sender = client.qp(pd, send_cq.handle, 0xA1);
-    receiver = client.qp(pd, receive_cq.handle, 0xA2);
-    client.connect(sender, receiver.qpn, gid());
-    client.connect(receiver, sender.qpn, gid());
-    sends = client.map(sender.mappings.sq_mi);
-    receives = client.map(receiver.mappings.rq_mi);
-    sent = client.map(send_cq.mapping);
-    received = client.map(receive_cq.mapping);
-  }
-  // Index 0 of the table: the queue pairs leave it as their source.
-  static const std::uint8_t* gid() { return kFirstGid.bytes().data(); }
-
-  [[nodiscard]] Piece piece(std::size_t offset, std::uint32_t size) {
-    return {memory.data() + offset, size, key};
-  }
-  // One message from `from` to `to`.
-  void transfer(std::uint32_t flags = 0) {
-    post_receive(receives, 2, piece(2048, 64));
-    post_send(sends, 1, piece(0, 64), flags);
-    REQUIRE(client.ring(sender.handle) == 0);
-    client.file().drive();
-  }
-
-  UverbsSetup setup;
-  UverbsClient client;
-  std::array<std::uint8_t, 4096> memory{};
-  int async = -1;
-  int channel = -1;
-  std::uint32_t pd = 0;
-  std::uint32_t key = 0;
-  UverbsClient::Queue send_cq;
-  UverbsClient::Queue receive_cq;
-  UverbsClient::QueuePair sender;
-  UverbsClient::QueuePair receiver;
-  rxe_queue_buf* sends = nullptr;
-  rxe_queue_buf* receives = nullptr;
-  rxe_queue_buf* sent = nullptr;
-  rxe_queue_buf* received = nullptr;
-};
-
-}  // namespace
 
 TEST_CASE("a message goes from ring to ring, and completes at both ends") {
   Pair pair(either_front());
@@ -146,28 +20,74 @@ TEST_CASE("a message goes from ring to ring, and completes at both ends") {
   CHECK(pair.memory[2048 + 5] == 0x5A);
 }
 
-TEST_CASE(
-    "an armed completion queue gives one event, which the program reads from its descriptor") {
-  Pair pair(either_front());
-  REQUIRE(pair.client.request_notification(pair.receive_cq.handle) == 0);
-  CHECK_FALSE(is_readable(pair.channel));
-  pair.transfer();
-  pair.transfer();
-  REQUIRE(is_readable(pair.channel));
-  ib_uverbs_comp_event_desc event{};
-  REQUIRE(read(pair.channel, &event, sizeof(event)) == sizeof(event));
-  CHECK(event.cq_handle == kReceiveCq);
-  CHECK_FALSE(is_readable(pair.channel));
-  fcntl(pair.channel, F_SETFL, O_NONBLOCK);
-  CHECK(read(pair.channel, &event, sizeof(event)) == -1);
-  CHECK(errno == EAGAIN);
+TEST_CASE("requests of two files on one device meet") {
+  Pair pair;
+  UverbsClient other(pair.setup.node, Front::write);
+  other.open_context();
+  const std::uint32_t pd = other.pd();
+  std::uint32_t key = 0;
+  std::array<std::uint8_t, 64> memory{};
+  other.mr(pd, memory.data(), memory.size(), kAllAccess, &key);
+  const auto cq = other.cq(5);
+  const auto qp = other.qp(pd, cq.handle, 6);
+  const auto own = pair.client.qp(pair.pd, pair.send_cq.handle, 7);
+  other.connect(qp, own.qpn, Pair::gid());
+  pair.client.connect(own, qp.qpn, Pair::gid());
+  post_receive(other.map(qp.mappings.rq_mi), 12, {memory.data(), 64, key});
+  pair.memory[0] = 0x77;
+  post_send(pair.client.map(own.mappings.sq_mi), 11, pair.piece(0, 64));
+  REQUIRE(pair.client.ring(own.handle) == 0);
+  other.file().drive();
+  CHECK(poll_cq(pair.sent)->wr_id == 11);
+  CHECK(poll_cq(other.map(cq.mapping))->wr_id == 12);
+  CHECK(memory[0] == 0x77);
 }
 
-TEST_CASE("a queue armed for solicited events sleeps through others") {
-  Pair pair;
-  REQUIRE(pair.client.request_notification(pair.receive_cq.handle, true) == 0);
+TEST_CASE("completions that wait move with a completion queue that is resized") {
+  Pair pair(either_front());
   pair.transfer();
-  CHECK_FALSE(is_readable(pair.channel));
-  pair.transfer(kSolicited);
-  CHECK(is_readable(pair.channel));
+  pair.transfer();
+  ib_uverbs_resize_cq request{};
+  request.cq_handle = pair.receive_cq.handle;
+  request.cqe = 1;
+  ib_uverbs_resize_cq_resp response{};
+  rxe_resize_cq_resp driver{};
+  const auto resize = [&] {
+    return pair.client.run(IB_USER_VERBS_CMD_RESIZE_CQ, request, &response, driver_out(driver));
+  };
+  CHECK(resize() == -EINVAL);
+  request.cqe = 100;
+  REQUIRE(resize() == 0);
+  auto* const received = pair.client.map(driver.mi);
+  pair.transfer();
+  for (int i = 0; i < 3; ++i) CHECK(poll_cq(received)->wr_id == 2);
+  CHECK_FALSE(poll_cq(received));
+}
+
+TEST_CASE("receives that are posted move with a shared queue that is resized") {
+  Pair pair(either_front());
+  const auto srq = pair.client.srq(pair.pd, 3);
+  post_receive(pair.client.map(srq.mapping), 31, pair.piece(2048, 64));
+  mminfo where{};
+  const rxe_modify_srq_cmd driver{.mmap_info_addr = reinterpret_cast<std::uintptr_t>(&where)};
+  ib_uverbs_modify_srq request{};
+  request.srq_handle = srq.handle;
+  request.attr_mask = 1;
+  request.max_wr = 100;
+  REQUIRE(pair.client.run(IB_USER_VERBS_CMD_MODIFY_SRQ, request, driver_in(driver)) == 0);
+  ib_uverbs_create_qp wanted = UverbsClient::usual_qp();
+  wanted.is_srq = 1;
+  wanted.srq_handle = srq.handle;
+  const auto taker = pair.client.qp(pair.pd, pair.receive_cq.handle, 8, wanted);
+  const auto sender = pair.client.qp(pair.pd, pair.send_cq.handle, 7);
+  pair.client.connect(taker, sender.qpn, Pair::gid());
+  pair.client.connect(sender, taker.qpn, Pair::gid());
+  post_receive(pair.client.map(where), 32, pair.piece(2048, 64));
+  auto* const sends = pair.client.map(sender.mappings.sq_mi);
+  post_send(sends, 1, pair.piece(0, 64));
+  post_send(sends, 2, pair.piece(0, 64));
+  REQUIRE(pair.client.ring(sender.handle) == 0);
+  pair.client.file().drive();
+  CHECK(poll_cq(pair.received)->wr_id == 31);
+  CHECK(poll_cq(pair.received)->wr_id == 32);
 }
