@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kUsage = 2;
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
+constexpr std::uint32_t kPcapNanoseconds = 0xA1B23C4D;  // the first word of our captures
 
 void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
@@ -73,6 +75,15 @@ bool faults_are_good(const std::vector<std::string>& faults) {
   return true;
 }
 
+// Programs continue a capture that exists (net/capture/capture_file.h), so that all of a script's
+// are in it. A new run starts a new one.
+void remove_capture(const fs::path& path) {
+  std::uint32_t magic = 0;
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(&magic), sizeof(magic));
+  std::error_code error;
+  if (magic == kPcapNanoseconds) fs::remove(path, error);
+}
+
 }  // namespace
 
 std::string find_library() {
@@ -99,7 +110,10 @@ int run_program(const RunOptions& options) {
   preload(library);
   if (!options.devices.empty())
     set("URXE_DEVICES", fmt::format("{}", fmt::join(options.devices, ",")));
-  if (options.pcap) set("URXE_PCAP", fs::absolute(*options.pcap));
+  if (options.pcap) {
+    remove_capture(*options.pcap);
+    set("URXE_PCAP", fs::absolute(*options.pcap));
+  }
   if (options.log_level) set("URXE_LOG", *options.log_level);
   if (!options.faults.empty())
     set("URXE_FAULTS", fmt::format("{}", fmt::join(options.faults, "\n")));
