@@ -160,6 +160,11 @@ void Device::handle_timer(Time now) {
   gsi_.cm().handle_timer(now);
 }
 
+void Device::flush_posted_receives() {
+  engine_.flushers.for_each(
+      [](Flusher& flusher) { static_cast<QueuePair&>(flusher).flush_posted_receives(); });
+}
+
 // --- outputs
 
 std::optional<wire::Outbound> Device::poll_transmit(Time now, wire::MutableBytes slot) {

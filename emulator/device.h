@@ -84,6 +84,9 @@ class Device {
   [[nodiscard]] Time next_deadline() {
     return std::min(engine_.timers.next(), gsi_.cm().next_deadline());
   }
+  // Posting a receive is no call into the device. This finds what was posted on queue pairs in
+  // error, and flushes it; to be called when a program looks for completions.
+  void flush_posted_receives();
   // The packet just handled asks for memory that later requests may change: send before handling
   // more.
   [[nodiscard]] bool must_transmit_now() const { return must_transmit_now_; }

@@ -22,6 +22,13 @@ class Transmitter : public ListLink<struct TransmitterTag> {
   ~Transmitter() = default;
 };
 
+// A queue pair in error, with a receive queue of its own: receives may be posted there without a
+// call into the device, and are to be flushed.
+class Flusher : public ListLink<struct FlusherTag> {
+ protected:
+  ~Flusher() = default;
+};
+
 // Bytes of READ responses that the device has asked for and not yet received: they all end in its
 // own socket buffer, so it asks for no more than that holds.
 class ReadBudget {
@@ -72,6 +79,7 @@ struct Engine {
   Explanations explanations;
   TimerQueue timers;
   IntrusiveList<Transmitter, TransmitterTag> transmitters;
+  IntrusiveList<Flusher, FlusherTag> flushers;
 };
 
 }  // namespace urxe::emulator

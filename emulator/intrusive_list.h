@@ -43,6 +43,13 @@ class IntrusiveList {
 
   [[nodiscard]] bool empty() const { return root_.next_ == &root_; }
   [[nodiscard]] T* front() const { return empty() ? nullptr : static_cast<T*>(root_.next_); }
+  // `visit` must not take elements out.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (auto* link = root_.next_; link != &root_; link = link->next_) {
+      visit(*static_cast<T*>(link));
+    }
+  }
   // Both do nothing if the element is in the list already.
   void push_back(T& element) { insert(element, root_.previous_, &root_); }
   void push_front(T& element) { insert(element, &root_, root_.next_); }

@@ -73,7 +73,7 @@ Result<void> QueuePair::ring_doorbell() {
   }
 }
 
-void QueuePair::receives_posted() {
+void QueuePair::flush_posted_receives() {
   if (state() == QpState::error) responder_.flush_receives();
 }
 
@@ -207,6 +207,7 @@ void QueuePair::set_state(QpState to) {
 void QueuePair::enter_state(QpState from, QpState to) {
   switch (to) {
     case QpState::reset:
+      Flusher::unlink();
       requester_.reset();
       send_queue_.clear();
       responder_.reset();
@@ -244,6 +245,7 @@ void QueuePair::enter_state(QpState from, QpState to) {
 }
 
 void QueuePair::enter_error() {
+  if (!context_.shares_receives) context_.engine.flushers.push_back(*this);
   requester_.reset();
   send_queue_.flush();
   responder_.flush_receives();

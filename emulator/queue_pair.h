@@ -32,7 +32,11 @@ struct QueuePairSpec {
 };
 
 // Owner: the device. Not thread-safe.
-class QueuePair final : public Shared, public Timed, public Transmitter, private Requester::Owner {
+class QueuePair final : public Shared,
+                        public Timed,
+                        public Transmitter,
+                        public Flusher,
+                        private Requester::Owner {
  public:
   QueuePair(Engine& engine, ProtectionDomain& pd, const QueuePairSpec& spec, wire::Qpn qpn);
   ~QueuePair();
@@ -50,8 +54,8 @@ class QueuePair final : public Shared, public Timed, public Transmitter, private
   // The program posted send requests. Fails in states that take none (IBTA C10-96): they are thrown
   // away.
   Result<void> ring_doorbell();
-  // The program posted receive requests: only of interest in the error state, which flushes them.
-  void receives_posted();
+  // The program may have posted receive requests: the error state flushes them.
+  void flush_posted_receives();
 
   void handle_packet(Time now, const wire::Packet& packet, const wire::Inbound& inbound);
   void handle_timer(Time now);

@@ -33,7 +33,7 @@ Buffer End::buffer(std::size_t size, Access access) {
 
 void End::post_receive(const Buffer& buffer, std::uint64_t wr_id) {
   receives.post(wr_id, {{buffer.address, static_cast<std::uint32_t>(buffer.size), buffer.key}});
-  qp->receives_posted();
+  qp->flush_posted_receives();
   host.settle();
 }
 

@@ -59,6 +59,7 @@ void LiveDevice::drive() {
   const Time now = monotonic_now();
   last_polled_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // another thread moves the packets at this moment
+  device_.flush_posted_receives();
   move_packets(now);
   publish();
   mutex_.unlock();
@@ -80,6 +81,7 @@ void LiveDevice::after_fork_in_child() {
 // --- what the lock's holder leaves behind
 
 void LiveDevice::settle() {
+  device_.flush_posted_receives();
   transmit(monotonic_now());
   publish();
   const Time deadline = next_deadline();

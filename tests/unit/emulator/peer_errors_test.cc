@@ -425,7 +425,7 @@ TEST_CASE("a queue pair in error flushes everything in order, and what is posted
   REQUIRE(pair.post(0, WorkOpcode::send, local, 8, {},
                     [](OwnedSend& send) { send.request.wr_id = 5; }));
   pair.post_receive(0, local, 105);
-  pair.client().qp->receives_posted();
+  pair.client().device.flush_posted_receives();
   const auto check = [](const CompletionDouble& sink, std::uint64_t first) {
     REQUIRE(sink.completions.size() == 6);
     for (std::uint64_t i = 0; i < 6; ++i) {
@@ -450,7 +450,7 @@ TEST_CASE("a program that posts a receive at each flushed one does not keep the 
   };
   step_to(*pair.client().qp, {}, QpState::error);
   CHECK(sink.completions.size() == 5);
-  pair.client().qp->receives_posted();
+  pair.client().qp->flush_posted_receives();
   CHECK(sink.completions.size() == 10);
 }
 
