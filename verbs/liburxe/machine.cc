@@ -1,63 +1,92 @@
 // The composition root of liburxe.so.
 #include "verbs/preload/machine.h"
 
-#include <cerrno>
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <utility>
 
-#include <sys/mman.h>
+#include "verbs/liburxe/live_sysfs.h"
+#include "verbs/preload/libc.h"
+#include "verbs/runtime/log.h"
+#include "verbs/runtime/runtime.h"
+#include "verbs/uverbs/uverbs_node.h"
 
 namespace urxe::verbs {
 namespace {
 
-// A device that can be seen and opened, and refuses every command.
-class SilentFile : public EmulatedFile {
+// Starts one device of the runtime.
+class RuntimeSource final : public DeviceSource {
  public:
-  explicit SilentFile(dev_t number) : number_(number) {}
-  [[nodiscard]] dev_t device_number() const override { return number_; }
-  ssize_t write(const void*, std::size_t) override { return -ENOSYS; }
-  int ioctl(unsigned long, void*) override { return -ENOTTY; }
+  RuntimeSource(Runtime& runtime, const DeviceConfig& config)
+      : runtime_(runtime), config_(config) {}
 
- private:
-  const dev_t number_;
-};
-
-class SilentNode : public DeviceNode {
- public:
-  explicit SilentNode(dev_t number) : number_(number) {}
-  tl::expected<OpenedFile, int> open(int) override {
-    const int fd = memfd_create("urxe", MFD_CLOEXEC);
-    if (fd < 0) return tl::unexpected(errno);
-    return OpenedFile{.fd = fd, .file = std::make_shared<SilentFile>(number_)};
+  tl::expected<std::shared_ptr<DeviceLease>, int> acquire() override {
+    auto lease = runtime_.open(config_);
+    if (!lease) return tl::unexpected(lease.error().code);
+    return *std::move(lease);
   }
 
  private:
-  const dev_t number_;
+  Runtime& runtime_;
+  const DeviceConfig& config_;
 };
 
-class SilentMachine : public Machine {
+// Never destroyed, as its nodes and devices need it.
+class RunningMachine final : public Machine {
  public:
-  explicit SilentMachine(std::vector<DeviceConfig> devices) : devices_(std::move(devices)) {
-    for (const DeviceConfig& device : devices_) nodes_.emplace_back(device.uverbs_device());
+  RunningMachine(std::vector<DeviceConfig> devices, const Settings& settings)
+      : devices_(std::move(devices)),
+        runtime_({.settings = settings, .sigaction = &original_sigaction}) {
+    const auto abi = settings.uverbs_by_write ? UverbsAbi::write_only : UverbsAbi::both;
+    for (const DeviceConfig& device : devices_) {
+      sources_.emplace_back(runtime_, device);
+      nodes_.emplace_back(device, sources_.back(), abi);
+    }
   }
 
   [[nodiscard]] const std::vector<DeviceConfig>& devices() const override { return devices_; }
-  SysfsProvider& sysfs() override { return provider_; }
+  SysfsProvider& sysfs() override { return sysfs_; }
   DeviceNode& uverbs(std::size_t device) override { return nodes_[device]; }
   DeviceNode* rdma_cm() override { return nullptr; }
-  void before_fork() override {}
-  void after_fork_in_parent() override {}
-  void after_fork_in_child() override {}
-  void at_exit() override {}
+
+  void before_fork() override { runtime_.before_fork(); }
+  void after_fork_in_parent() override { runtime_.after_fork_in_parent(); }
+  void after_fork_in_child() override {
+    runtime_.after_fork_in_child();
+    for (UverbsNode& node : nodes_) node.after_fork_in_child();
+  }
+  void at_exit() override { runtime_.at_exit(); }
 
  private:
+  static int original_sigaction(int signal, const struct sigaction* wanted,
+                                struct sigaction* previous) {
+    return libc::sigaction(signal, wanted, previous);
+  }
+
   const std::vector<DeviceConfig> devices_;
-  std::vector<SilentNode> nodes_;
-  ConfigProvider provider_{devices_};
+  Runtime runtime_;
+  std::deque<RuntimeSource> sources_;
+  std::deque<UverbsNode> nodes_;
+  LiveSysfs sysfs_{devices_, runtime_};
 };
 
 }  // namespace
 
 std::unique_ptr<Machine> make_machine(std::vector<DeviceConfig> devices) {
-  return std::make_unique<SilentMachine>(std::move(devices));
+  const auto variable = [](const char* name) { return std::getenv(name); };
+  auto settings = read_settings(variable);
+  if (!settings) {
+    log(LogLevel::error, settings.error());
+    return nullptr;
+  }
+  if (!settings->log.empty()) {
+    if (const auto set = set_up_log(settings->log); !set) {
+      log(LogLevel::error, set.error());
+      return nullptr;
+    }
+  }
+  return std::make_unique<RunningMachine>(std::move(devices), *settings);
 }
 
 }  // namespace urxe::verbs

@@ -1,11 +1,15 @@
 #include "verbs/runtime/runtime.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <random>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include "net/faults/fault_fabric.h"
 #include "net/udp/udp_fabric.h"
+#include "verbs/preload/private_descriptor.h"
 #include "verbs/runtime/log.h"
 
 namespace urxe::verbs {
@@ -35,8 +39,22 @@ emulator::DeviceOptions device_options(const DeviceConfig& config, int receive_b
   return options;
 }
 
-net::UdpOptions udp_options(const DeviceConfig& config) {
+// The program may close every descriptor that it does not know.
+class Keeper final : public net::DescriptorKeeper {
+ public:
+  explicit Keeper(int number) : descriptor_(number) {}
+  [[nodiscard]] int number() const override { return descriptor_.number(); }
+
+ private:
+  PrivateDescriptor descriptor_;
+};
+
+std::unique_ptr<net::DescriptorKeeper> keep(int number) { return std::make_unique<Keeper>(number); }
+
+net::UdpOptions udp_options(const DeviceConfig& config, const Settings& settings) {
   net::UdpOptions options;
+  options.keep_descriptor = &keep;
+  if (settings.single_packets) options.segmentation = net::Segmentation::never;
   for (const wire::IpAddress& address : config.addresses) {
     options.addresses.push_back({.address = address, .interface = config.ifindex});
   }
@@ -52,8 +70,16 @@ class Runtime::Running {
  public:
   std::string name;
   int leases = 0;
-  net::UdpFabric* fabric = nullptr;  // owned by the device
+  net::UdpFabric* fabric = nullptr;          // owned by the device
+  const net::FaultFabric* faults = nullptr;  // likewise; null without rules
   std::shared_ptr<LiveDevice> device;
+
+  // To standard error, whatever the log's level: it was asked for with the rules.
+  void report_faults() const {
+    if (faults == nullptr) return;
+    const auto locked = device->access();
+    fmt::print(stderr, "urxe[{}]: faults on {}:\n{}", getpid(), name, faults->injector().summary());
+  }
 };
 
 class Runtime::Lease final : public DeviceLease {
@@ -62,7 +88,10 @@ class Runtime::Lease final : public DeviceLease {
       : runtime_(runtime), running_(std::move(running)) {}
   ~Lease() override { runtime_.release(running_); }
   [[nodiscard]] HostedDevice& device() override { return *running_->device; }
-  [[nodiscard]] std::uint64_t fabric_counter(std::string_view) override { return 0; }
+  [[nodiscard]] std::uint64_t fabric_counter(std::string_view name) override {
+    const auto locked = running_->device->access();
+    return running_->fabric->counter(name).value_or(0);
+  }
 
  private:
   Runtime& runtime_;
@@ -92,32 +121,53 @@ tl::expected<std::shared_ptr<Runtime::Running>, net::Error> Runtime::start(
   if (!FaultGuard::arm(options_.sigaction)) {
     return tl::unexpected(net::Error{EAGAIN, "the handler for memory faults cannot be installed"});
   }
-  auto fabric = net::UdpFabric::open(udp_options(config));
-  if (!fabric) return tl::unexpected(fabric.error());
-  if (progress_ == nullptr) {
-    auto progress = std::make_unique<ProgressThread>();
-    if (const int failed = progress->start(); failed != 0) {
-      return tl::unexpected(net::Error{failed, "the progress thread cannot be started"});
-    }
-    progress_ = std::move(progress);
-  }
+  auto udp = net::UdpFabric::open(udp_options(config, options_.settings));
+  if (!udp) return tl::unexpected(udp.error());
+  if (auto started = start_progress(); !started) return tl::unexpected(started.error());
   auto running = std::make_shared<Running>();
   running->name = config.name;
-  running->fabric = fabric->get();
-  const auto options = device_options(config, (*fabric)->receive_buffer());
-  const net::Slot slot = (*fabric)->slots().front().slot;
+  running->fabric = udp->get();
+  const auto options = device_options(config, (*udp)->receive_buffer());
+  const net::Slot slot = (*udp)->slots().front().slot;
+  auto fabric = decorate(*std::move(udp), *running);
+  if (!fabric) return tl::unexpected(fabric.error());
   running->device = std::make_shared<LiveDevice>(
-      options, emulator::QpnRange{net::first_qpn_of(slot), net::kQpnsPerSlot}, std::move(*fabric),
+      options, emulator::QpnRange{net::first_qpn_of(slot), net::kQpnsPerSlot}, *std::move(fabric),
       *progress_, logs(LogLevel::info) ? &log_info : nullptr);
   running->device->access()->assign_gids(config.addresses);
   progress_->add(running->device);
   return running;
 }
 
+tl::expected<void, net::Error> Runtime::start_progress() {
+  if (progress_ != nullptr) return {};
+  auto progress = std::make_unique<ProgressThread>();
+  if (const int failed = progress->start(); failed != 0) {
+    return tl::unexpected(net::Error{failed, "the progress thread cannot be started"});
+  }
+  progress_ = std::move(progress);
+  return {};
+}
+
+// What the faults do to sent packets shows in the capture, and what the capture shows of received
+// ones they are still to meet: it stands for the wire.
+tl::expected<std::unique_ptr<net::Fabric>, net::Error> Runtime::decorate(
+    std::unique_ptr<net::Fabric> fabric, Running& running) {
+  const Settings& settings = options_.settings;
+  if (!settings.faults.empty()) {
+    auto faults =
+        std::make_unique<net::FaultFabric>(std::move(fabric), settings.faults, settings.fault_seed);
+    running.faults = faults.get();
+    fabric = std::move(faults);
+  }
+  return fabric;
+}
+
 void Runtime::release(const std::shared_ptr<Running>& running) {
   const std::scoped_lock lock(mutex_);
   if (--running->leases > 0) return;
   if (progress_ != nullptr) progress_->remove(*running->device);
+  running->report_faults();
   std::erase(running_, running);
   running->device.reset();
   if (running_.empty()) progress_.reset();
@@ -129,6 +179,11 @@ std::optional<emulator::Counters> Runtime::counters(const std::string& name) {
     if (running->name == name) return running->device->access()->counters();
   }
   return std::nullopt;
+}
+
+void Runtime::at_exit() {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& running : running_) running->report_faults();
 }
 
 // --- fork

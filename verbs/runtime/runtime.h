@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,19 +14,20 @@
 #include "net/error.h"
 #include "verbs/config/device_config.h"
 #include "verbs/runtime/device_lease.h"
-#include "verbs/runtime/hosted_device.h"
+#include "verbs/runtime/fault_guard.h"
 #include "verbs/runtime/live_device.h"
 #include "verbs/runtime/progress_thread.h"
+#include "verbs/runtime/settings.h"
 
 namespace urxe::net {
-class UdpFabric;
+class CaptureFile;
 }
 
 namespace urxe::verbs {
 
 struct RuntimeOptions {
-  std::optional<std::string> pcap;  // capture into this file
-  FaultGuard::Sigaction sigaction = &::sigaction;
+  Settings settings;
+  FaultGuard::Sigaction sigaction = &::sigaction;  // the C library's own
 };
 
 // One per process, never destroyed. Any thread may call.
@@ -37,8 +39,11 @@ class Runtime {
   [[nodiscard]] tl::expected<std::shared_ptr<DeviceLease>, net::Error> open(
       const DeviceConfig& config);
 
-  // What the sysfs counters show of a device that is running; nothing for one that is not.
+  // What a device that runs has counted; nothing for one that does not run.
   [[nodiscard]] std::optional<emulator::Counters> counters(const std::string& name);
+
+  // The program ends: says what the faults did on devices that are still open.
+  void at_exit();
 
   // Around a fork: nothing is in progress while it happens.
   void before_fork();
@@ -53,6 +58,9 @@ class Runtime {
   void release(const std::shared_ptr<Running>& running);
   [[nodiscard]] tl::expected<std::shared_ptr<Running>, net::Error> start(
       const DeviceConfig& config);
+  [[nodiscard]] tl::expected<void, net::Error> start_progress();
+  [[nodiscard]] tl::expected<std::unique_ptr<net::Fabric>, net::Error> decorate(
+      std::unique_ptr<net::Fabric> fabric, Running& running);
 
   RuntimeOptions options_;
   std::mutex mutex_;

@@ -1,0 +1,61 @@
+#include "verbs/liburxe/live_sysfs.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace urxe::verbs {
+namespace {
+
+using emulator::Counters;
+
+// What a file shows: the sum of counters, in units of `unit`.
+struct Meaning {
+  CounterSet set;
+  std::string_view name;
+  std::array<std::uint64_t Counters::*, 2> counters;
+  std::uint64_t unit = 1;
+};
+
+constexpr auto kHardware = CounterSet::hardware;
+constexpr auto kPortSet = CounterSet::port;
+
+// What is not here is always 0: it cannot happen on a device like this one.
+constexpr Meaning kMeanings[] = {
+    {kHardware, "sent_pkts", {&Counters::sent_packets, nullptr}},
+    {kHardware, "rcvd_pkts", {&Counters::received_packets, nullptr}},
+    {kHardware, "duplicate_request", {&Counters::duplicate_requests, nullptr}},
+    {kHardware, "out_of_seq_request", {&Counters::out_of_sequence_requests, nullptr}},
+    {kHardware, "rcvd_rnr_err", {&Counters::received_rnr_naks, nullptr}},
+    {kHardware, "send_rnr_err", {&Counters::sent_rnr_naks, nullptr}},
+    {kHardware, "rcvd_seq_err", {&Counters::received_sequence_naks, nullptr}},
+    {kHardware, "retry_exceeded_err", {&Counters::retries_exceeded, nullptr}},
+    {kHardware, "retry_rnr_exceeded_err", {&Counters::rnr_retries_exceeded, nullptr}},
+    {kHardware, "completer_retry_err", {&Counters::timeouts, &Counters::received_sequence_naks}},
+    {kHardware, "rdma_sends", {&Counters::completed_sends, nullptr}},
+    {kHardware, "rdma_recvs", {&Counters::completed_receives, nullptr}},
+    {kPortSet, "port_xmit_packets", {&Counters::sent_packets, nullptr}},
+    {kPortSet, "port_rcv_packets", {&Counters::received_packets, nullptr}},
+    {kPortSet, "unicast_xmit_packets", {&Counters::sent_packets, nullptr}},
+    {kPortSet, "unicast_rcv_packets", {&Counters::received_packets, nullptr}},
+    {kPortSet, "port_xmit_data", {&Counters::sent_bytes, nullptr}, 4},
+    {kPortSet, "port_rcv_data", {&Counters::received_bytes, nullptr}, 4},
+    {kPortSet, "port_rcv_errors", {&Counters::icrc_errors, &Counters::malformed_packets}},
+};
+
+}  // namespace
+
+std::uint64_t LiveSysfs::counter(std::size_t device, CounterSet set, std::string_view name) {
+  const auto meaning = std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                                    [&](const auto& m) { return m.set == set && m.name == name; });
+  if (meaning == std::end(kMeanings)) return 0;
+  const auto counters = runtime_.counters(devices_[device].name);
+  if (!counters) return 0;
+  std::uint64_t sum = 0;
+  for (const auto counter : meaning->counters) {
+    if (counter != nullptr) sum += *counters.*counter;
+  }
+  return sum / meaning->unit;
+}
+
+}  // namespace urxe::verbs
