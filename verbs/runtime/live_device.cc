@@ -4,11 +4,15 @@
 #include <ctime>
 #include <utility>
 
+#include <sched.h>
+
 namespace urxe::verbs {
 namespace {
 
 // Packets that one turn takes in before it sends: about two full socket reads.
 constexpr std::size_t kReceiveBudget = 128;
+// In a row, and without a packet: some microseconds, as long as a peer on another core takes.
+constexpr std::uint32_t kIdlePollsBeforeYield = 16;
 
 }  // namespace
 
@@ -60,9 +64,18 @@ void LiveDevice::drive() {
   last_polled_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // another thread moves the packets at this moment
   device_.flush_posted_receives();
-  move_packets(now);
+  const bool idle = move_packets(now) == 0;
   publish();
   mutex_.unlock();
+  give_way(idle);
+}
+
+// A program that polls for something that another process on this core is to do would wait for the
+// end of its own time slice. On a core of its own, yielding costs a fraction of a microsecond.
+void LiveDevice::give_way(bool idle) {
+  const std::uint32_t before = idle_polls_.load(std::memory_order_relaxed);
+  idle_polls_.store(idle ? before + 1 : 0, std::memory_order_relaxed);
+  if (idle && before >= kIdlePollsBeforeYield) sched_yield();
 }
 
 std::size_t LiveDevice::serve() {

@@ -70,6 +70,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   std::size_t move_packets(Time now);
   void transmit(Time now);
   void publish();
+  void give_way(bool idle);
   void catch_up();
   [[nodiscard]] Time next_deadline();
 
@@ -82,6 +83,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   DeviceListener* listener_ = nullptr;
   bool listener_is_behind_ = false;
   std::atomic<Duration::rep> last_polled_{0};
+  std::atomic<std::uint32_t> idle_polls_{0};  // in a row
   Time announced_ = kNever;  // the earliest deadline that the progress thread knows of
   bool fabric_is_full_ = false;
 };
