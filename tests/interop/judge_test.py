@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Tests of the judge, on captures of Linux's rxe: judge_test.py"""
+
+import pathlib
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import judge  # noqa: E402
+import roce  # noqa: E402
+
+CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "golden/captures"
+ANY = judge.Expected()
+
+
+def data_of(name):
+    return (CAPTURES / name).read_bytes()
+
+
+def problems(data, expected=ANY):
+    return judge.Judge(roce.packets(data)).problems(expected)
+
+
+def rebuilt(data, change):
+    """A capture whose list of (time, frame) went through `change`."""
+    found, _ = roce.frames(data)
+    out = data[:roce.PCAP_HEADER]
+    for time, frame in change(found):
+        seconds, microseconds = divmod(round(time * 1e6), 10**6)
+        out += struct.pack("<IIII", seconds, microseconds, len(frame), len(frame)) + frame
+    return out
+
+
+def index_of(data, operation):
+    """Which frame is the first with this operation."""
+    for index, (time, frame) in enumerate(roce.frames(data)[0]):
+        packet = roce.parse(time, frame)
+        if packet and packet.operation == operation:
+            return index
+    raise AssertionError(operation)
+
+
+class JudgeTest(unittest.TestCase):
+    def test_clean_captures_have_no_problems(self):
+        for name in ("wire_rc.pcap", "wire_uc.pcap", "wire_ud.pcap", "rc_pingpong_ipv6.pcap",
+                     "rping.pcap", "ucmatose.pcap", "cm_reject.pcap"):
+            with self.subTest(name):
+                self.assertEqual(problems(data_of(name)), [])
+
+    def test_naks_are_problems_unless_expected(self):
+        for name, nak in (("wire_badrkey.pcap", "NAK 2"), ("wire_toolong.pcap", "NAK 3"),
+                          ("wire_noaccess.pcap", "NAK 1")):
+            with self.subTest(name):
+                self.assertEqual(problems(data_of(name)), [f"1 times {nak}"])
+                allowed = judge.Expected(frozenset([nak]))
+                self.assertEqual(problems(data_of(name), allowed), [])
+
+    def test_a_damaged_packet_is_found(self):
+        def damage(frames):
+            index = index_of(data_of("wire_rc.pcap"), "SEND_ONLY")
+            time, frame = frames[index]
+            frames[index] = time, frame[:-5] + bytes([frame[-5] ^ 1]) + frame[-4:]
+            return frames
+        self.assertEqual(problems(rebuilt(data_of("wire_rc.pcap"), damage)), ["1 wrong ICRCs"])
+
+    def test_a_missing_packet_is_found(self):
+        data = data_of("wire_rc.pcap")
+        for operation, problem in (("SEND_MIDDLE", "1 gaps in the PSNs of requests"),
+                                   ("READ_RESPONSE_MIDDLE",
+                                    "1 gaps in the PSNs of READ responses")):
+            def drop(frames, index=index_of(data, operation)):
+                return frames[:index] + frames[index + 1:]
+            self.assertEqual(problems(rebuilt(data, drop)), [problem])
+
+    def test_a_needless_repetition_is_found(self):
+        data = data_of("wire_rc.pcap")
+        first = index_of(data, "SEND_ONLY")
+        strict = [roce.packets(data)[0].source]
+        for late, delay in ((False, 0.001), (True, 0.0001), (True, 0.2)):
+            def repeat(frames, late=late, delay=delay):
+                index = index_of(data, "ACK") if late else first
+                time = frames[index][0] + delay
+                return frames[:index + 1] + [(time, frames[first][1])] + frames[index + 1:]
+            found = judge.Judge(roce.packets(rebuilt(data, repeat)), strict)
+            self.assertEqual(found.retransmissions(), 1)
+            needless = ["1 requests sent again without need"] if delay == 0.2 else []
+            self.assertEqual(found.problems(ANY), needless)
+            found = judge.Judge(roce.packets(rebuilt(data, repeat)))
+            self.assertEqual(found.problems(ANY), [])
+
+    def test_an_answer_without_a_request_is_found(self):
+        data = data_of("wire_rc.pcap")
+
+        def early(frames, index=index_of(data, "ACK")):
+            first = index_of(data, "SEND_ONLY")
+            return frames[:first] + frames[index:index + 1] + frames[first:]
+        self.assertEqual(problems(rebuilt(data, early)), ["1 answers that nobody asked for"])
+
+    def test_an_empty_capture_is_a_problem(self):
+        self.assertEqual(problems(data_of("wire_rc.pcap")[:roce.PCAP_HEADER]),
+                         ["0 RoCEv2 packets, expected at least 1"])
+
+
+if __name__ == "__main__":
+    unittest.main()
