@@ -134,22 +134,51 @@ std::vector<Row> select(std::vector<Row> rows, const Connections& connections,
   return rows;
 }
 
-void print_table(const std::vector<Row>& rows, std::size_t shown) {
-  if (rows.empty()) return;
-  const std::string& left = rows.front().source;
-  fmt::print("{:>12}  {:<33} {:<28} {:>8} {:>8} {:>7}  {:<26} {}\n", "time/us", "direction",
-             "opcode", "dest QP", "PSN", "payload", "AckReq or syndrome", "ICRC");
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Row& row = rows[i];
-    const double microseconds = static_cast<double>((row.time - rows.front().time).count()) / 1000;
-    const std::string direction = row.source == left
-                                      ? fmt::format("{} -> {}", row.source, row.destination)
-                                      : fmt::format("{} <- {}", row.destination, row.source);
-    fmt::print("{:>12.3f}  {:<33} {:<28} {:>8} {:>8} {:>7}  {:<26} {}\n", microseconds, direction,
-               row.opcode, fmt::format("{:#x}", row.qpn), fmt::format("{:#x}", row.psn),
-               row.payload, row.note, row.icrc_is_right ? "right" : "WRONG");
+// Short names for addresses, in the order in which they appear: IPv6 ones are too long for a table.
+class ShortNames {
+ public:
+  explicit ShortNames(const std::vector<Row>& rows) {
+    for (const Row& row : rows) {
+      add(row.source);
+      add(row.destination);
+    }
   }
-  if (shown < rows.size()) fmt::print("... and {} more\n", rows.size() - shown);
+  [[nodiscard]] std::string of(const std::string& address) const {
+    const auto found = std::find(addresses_.begin(), addresses_.end(), address);
+    const auto index = static_cast<std::size_t>(found - addresses_.begin());
+    constexpr std::size_t kLetters = 26;
+    if (addresses_.size() > kLetters) return fmt::format("#{}", index + 1);
+    return std::string(1, static_cast<char>('A' + index));
+  }
+  void print() const {
+    for (const std::string& address : addresses_) fmt::print("{} = {}\n", of(address), address);
+  }
+
+ private:
+  void add(const std::string& address) {
+    if (std::find(addresses_.begin(), addresses_.end(), address) == addresses_.end()) {
+      addresses_.push_back(address);
+    }
+  }
+  std::vector<std::string> addresses_;
+};
+
+void print_table(std::vector<Row> rows, std::size_t shown) {
+  if (rows.empty()) return;
+  const std::size_t more = rows.size() - shown;
+  rows.resize(shown);
+  const ShortNames names(rows);
+  names.print();
+  fmt::print("{:>12}  {:<10} {:<28} {:>8} {:>8} {:>7}  {:<20} {}\n", "time/us", "direction",
+             "opcode", "dest QP", "PSN", "payload", "AckReq or syndrome", "ICRC");
+  for (const Row& row : rows) {
+    const double microseconds = static_cast<double>((row.time - rows.front().time).count()) / 1000;
+    fmt::print("{:>12.3f}  {:<10} {:<28} {:>8} {:>8} {:>7}  {:<20} {}\n", microseconds,
+               names.of(row.source) + " -> " + names.of(row.destination), row.opcode,
+               fmt::format("{:#x}", row.qpn), fmt::format("{:#x}", row.psn), row.payload, row.note,
+               row.icrc_is_right ? "right" : "WRONG");
+  }
+  if (more > 0) fmt::print("... and {} more\n", more);
 }
 
 void print_json(const std::vector<Row>& rows, std::size_t shown) {

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "net/capture/capture_fabric.h"
 #include "net/faults/fault_fabric.h"
 #include "net/udp/udp_fabric.h"
 #include "verbs/preload/private_descriptor.h"
@@ -154,6 +155,15 @@ tl::expected<void, net::Error> Runtime::start_progress() {
 tl::expected<std::unique_ptr<net::Fabric>, net::Error> Runtime::decorate(
     std::unique_ptr<net::Fabric> fabric, Running& running) {
   const Settings& settings = options_.settings;
+  if (settings.pcap) {
+    if (capture_ == nullptr) {
+      auto capture = net::CaptureFile::open(*settings.pcap,
+                                            net::CaptureFile::epoch_of_monotonic_clock(), &keep);
+      if (!capture) return tl::unexpected(capture.error());
+      capture_ = *std::move(capture);
+    }
+    fabric = std::make_unique<net::CaptureFabric>(std::move(fabric), capture_);
+  }
   if (!settings.faults.empty()) {
     auto faults =
         std::make_unique<net::FaultFabric>(std::move(fabric), settings.faults, settings.fault_seed);
@@ -202,6 +212,7 @@ void Runtime::after_fork_in_child() {
   for (const auto& running : running_) running->device->after_fork_in_child();
   // Leases of the parent's files keep what they point to; nobody uses it.
   running_.clear();
+  capture_.reset();
   if (progress_ != nullptr) progress_->abandon();
   progress_.release();
   mutex_.unlock();

@@ -66,6 +66,7 @@ class Runtime {
   std::mutex mutex_;
   std::vector<std::shared_ptr<Running>> running_;
   std::unique_ptr<ProgressThread> progress_;
+  std::shared_ptr<net::CaptureFile> capture_;  // of all devices
 };
 
 }  // namespace urxe::verbs
