@@ -22,10 +22,12 @@ Result<void> at_most(std::uint64_t value, std::uint64_t limit, const char* name)
 Device::Device(const DeviceOptions& options, ProgramMemory& memory, QpnRange qpns)
     : engine_(options, memory),
       qps_(qpns, options.seed),
+      multicast_(options.limits.max_multicast_groups, options.limits.max_multicast_attach),
       gsi_(engine_.gids, qpns, engine_.options, engine_.counters) {}
 
 // In the order in which they use each other.
 Device::~Device() {
+  multicast_.clear();
   qps_.clear();
   srqs_.clear();
   cqs_.clear();
@@ -144,6 +146,8 @@ void Device::handle_packet(Time now, const wire::Inbound& inbound) {
   }
   if (inbound.path.ecn() == wire::Ecn::ce) ++counters.ce_marked_packets;
   if (packet->bth.destination == wire::kGsiQpn) return gsi_.handle_packet(now, *packet, inbound);
+  if (packet->bth.destination == wire::kMulticastQpn)
+    return handle_multicast(now, *packet, inbound);
   QueuePair* qp = qps_.find(packet->bth.destination);
   if (qp == nullptr) {
     ++counters.unknown_qp;
@@ -151,6 +155,14 @@ void Device::handle_packet(Time now, const wire::Inbound& inbound) {
   }
   qp->handle_packet(now, *packet, inbound);
   must_transmit_now_ = qp->must_answer_now();
+}
+
+// Each queue pair that is attached to the group gets a copy.
+void Device::handle_multicast(Time now, const wire::Packet& packet, const wire::Inbound& inbound) {
+  const bool has_members = multicast_.for_each(inbound.path.destination, [&](QueuePair& member) {
+    member.handle_packet(now, packet, inbound);
+  });
+  if (!has_members) ++engine_.counters.unknown_qp;
 }
 
 void Device::handle_timer(Time now) {

@@ -18,6 +18,7 @@
 #include "emulator/engine.h"
 #include "emulator/error.h"
 #include "emulator/gsi_port.h"
+#include "emulator/multicast_table.h"
 #include "emulator/owned_set.h"
 #include "emulator/qp_table.h"
 #include "emulator/queue_pair.h"
@@ -77,6 +78,15 @@ class Device {
   Result<QueuePair*> create_qp(ProtectionDomain& pd, const QueuePairSpec& spec);
   Result<void> destroy(QueuePair& qp);
 
+  // Multicast, for UD. True: the packets of `group` are wanted from now on, or, when detaching, no
+  // more: the fabric must be told.
+  Result<bool> attach(QueuePair& qp, const wire::IpAddress& group) {
+    return multicast_.attach(qp, group);
+  }
+  Result<bool> detach(QueuePair& qp, const wire::IpAddress& group) {
+    return multicast_.detach(qp, group);
+  }
+
   // --- inputs
 
   void handle_packet(Time now, const wire::Inbound& inbound);
@@ -124,12 +134,14 @@ class Device {
 
  private:
   [[nodiscard]] Result<void> check(const QueuePairSpec& spec) const;
+  void handle_multicast(Time now, const wire::Packet& packet, const wire::Inbound& inbound);
 
   OwnedSet<ProtectionDomain> pds_;  // first: memory regions in the engine use them
   Engine engine_;
   OwnedSet<CompletionQueue> cqs_;
   OwnedSet<SharedReceiveQueue> srqs_;
   QpTable qps_;
+  MulticastTable multicast_;
   GsiPort gsi_;
   std::uint32_t next_srq_number_ = 1;
   std::uint32_t quantum_used_ = 0;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "emulator/device.h"
@@ -22,6 +23,16 @@ class HostedDouble final : public verbs::HostedDevice {
   [[nodiscard]] verbs::DeviceListener* listener() const { return listener_; }
   // Delivers what is on its way, and lets timers run out.
   void drive() override;
+  int join(const wire::IpAddress& group) override {
+    joined.insert(group);
+    return join_error;
+  }
+  int leave(const wire::IpAddress& group) override {
+    joined.erase(group);
+    return 0;
+  }
+  std::set<wire::IpAddress> joined;
+  int join_error = 0;  // what join fails with
 
  private:
   emulator::Device& device() override { return device_; }

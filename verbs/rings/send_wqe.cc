@@ -1,6 +1,7 @@
 #include "verbs/rings/send_wqe.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <endian.h>
 
@@ -110,12 +111,19 @@ bool is_inline(const rxe_send_wqe& wqe, emulator::SendFlags flags) {
   return flags.has(emulator::kInline) || wqe.dma.num_sge == 0;
 }
 
+// An atomic write's data stand in the WQE of every queue pair, also of one without inline data.
+constexpr std::uint32_t kAtomicWriteSize = 8;
+static_assert(std::bit_ceil(sizeof(rxe_send_wqe)) - sizeof(rxe_send_wqe) >= kAtomicWriteSize);
+
 // False: it is longer than what the queue pair was made for. The length that stands in a WQE with a
 // list is not used: librxe keeps 32 bits of the sum.
 bool decode_data(emulator::SendRequest& request, const rxe_send_wqe& wqe, const std::byte* data,
                  SendLimits limits) {
   if (is_inline(wqe, request.flags)) {
-    if (wqe.dma.length > limits.max_inline) return false;
+    const bool is_atomic_write = request.opcode == WorkOpcode::atomic_write;
+    const std::uint32_t room =
+        is_atomic_write ? std::max(limits.max_inline, kAtomicWriteSize) : limits.max_inline;
+    if (wqe.dma.length > room) return false;
     request.length = wqe.dma.length;
     request.inline_data = {reinterpret_cast<const std::uint8_t*>(data), wqe.dma.length};
     return true;

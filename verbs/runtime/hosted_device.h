@@ -61,6 +61,11 @@ class HostedDevice {
   // Moves packets once, without blocking: what a polling program calls while it finds nothing.
   virtual void drive() = 0;
 
+  // UD multicast: whether the network's packets for `group` are wanted. 0 or an errno. Only while
+  // access() is held.
+  virtual int join(const wire::IpAddress& group) = 0;
+  virtual int leave(const wire::IpAddress& group) = 0;
+
  protected:
   virtual emulator::Device& device() = 0;
   virtual void lock() = 0;

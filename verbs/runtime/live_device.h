@@ -41,6 +41,8 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
 
   void set_listener(DeviceListener* listener) override { listener_ = listener; }
   void drive() override;
+  int join(const wire::IpAddress& group) override { return fabric_->join(group); }
+  int leave(const wire::IpAddress& group) override { return fabric_->leave(group); }
 
   // Around a fork: the lock is held, so that the child's copy is whole. The child's copy is dead:
   // it closes its descriptors and is never used again.

@@ -96,6 +96,10 @@ constexpr void add_queue_pair_commands(Table& table) {
   table[IB_USER_VERBS_CMD_MODIFY_QP] = in<ib_uverbs_modify_qp>("MODIFY_QP", modify_qp);
   table[IB_USER_VERBS_CMD_DESTROY_QP] =
       in_out<ib_uverbs_destroy_qp, ib_uverbs_destroy_qp_resp>("DESTROY_QP", destroy_qp);
+  table[IB_USER_VERBS_CMD_ATTACH_MCAST] =
+      in<ib_uverbs_attach_mcast>("ATTACH_MCAST", attach_multicast);
+  table[IB_USER_VERBS_CMD_DETACH_MCAST] =
+      in<ib_uverbs_detach_mcast>("DETACH_MCAST", detach_multicast);
   table[IB_USER_VERBS_CMD_POST_SEND] =
       in_out<ib_uverbs_post_send, ib_uverbs_post_send_resp>("POST_SEND", post_send);
 }

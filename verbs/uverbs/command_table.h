@@ -54,6 +54,9 @@ Status modify_qp_extended(Context& context, const Command& command);
 Status destroy_qp(Context& context, const Command& command);
 Status post_send(Context& context, const Command& command);
 
+Status attach_multicast(Context& context, const Command& command);
+Status detach_multicast(Context& context, const Command& command);
+
 Status create_srq(Context& context, const Command& command);
 Status create_extended_srq(Context& context, const Command& command);
 Status modify_srq(Context& context, const Command& command);

@@ -126,6 +126,29 @@ Status Context::destroy_on_device(Object& object) {
   return {};
 }
 
+Status Context::attach(QpObject& object, const wire::IpAddress& group) {
+  if (std::find(object.groups.begin(), object.groups.end(), group) != object.groups.end()) {
+    return {};
+  }
+  const auto is_first = device_.attach(*object.qp, group);
+  if (!is_first) return refuse(is_first.error());
+  object.groups.push_back(group);
+  if (!*is_first) return {};
+  if (const int error = host().join(group); error != 0) {
+    [[maybe_unused]] const auto detached = detach(object, group);
+    return refuse(error, fmt::format("the interface cannot join {}", group.to_string()));
+  }
+  return {};
+}
+
+Status Context::detach(QpObject& object, const wire::IpAddress& group) {
+  const auto was_last = device_.detach(*object.qp, group);
+  if (!was_last) return refuse(was_last.error());
+  std::erase(object.groups, group);
+  if (*was_last) host().leave(group);
+  return {};
+}
+
 Outcome<Context::Reported> Context::destroy(Object& object) {
   if (auto destroyed = destroy_on_device(object); !destroyed) {
     return tl::unexpected(destroyed.error());
@@ -147,6 +170,11 @@ void Context::destroy_all() {
   for (const Kind kind : {Kind::qp, Kind::srq, Kind::cq, Kind::ah, Kind::mw, Kind::mr, Kind::pd}) {
     for (const auto& object : objects_.all()) {
       if (object == nullptr || object->kind != kind) continue;
+      if (kind == Kind::qp) {
+        auto& qp = static_cast<QpObject&>(*object);
+        while (!qp.groups.empty() && detach(qp, wire::IpAddress(qp.groups.back()))) {
+        }
+      }
       [[maybe_unused]] const auto destroyed = destroy_on_device(*object);
     }
   }

@@ -58,6 +58,9 @@ class Context {
     std::uint32_t completion_events = 0;
     std::uint32_t async_events = 0;
   };
+  // A queue pair gets the packets of a multicast group, or no more.
+  Status attach(QpObject& object, const wire::IpAddress& group);
+  Status detach(QpObject& object, const wire::IpAddress& group);
   // EBUSY while others need it. The events that the program read, or will read, of it.
   Outcome<Reported> destroy(Object& object);
 

@@ -26,16 +26,17 @@ Status invoke_write(Context& context, const Attributes& attributes) {
                         .out = attributes.buffer(UVERBS_ATTR_CORE_OUT),
                         .driver = attributes.driver(),
                         .output_flags = attributes.flags_address(UVERBS_ATTR_CORE_OUT)};
-  if (command.in.size < (*entry)->request_size || command.out.size < (*entry)->response_size) {
+  const bool fits =
+      command.in.size >= (*entry)->request_size && command.out.size >= (*entry)->response_size;
+  if (!fits && command.in.size == 0) return refuse_quietly(ENOSPC);  // the probe
+  if (!fits) {
     return refuse(ENOSPC, fmt::format("{}: {} and {} bytes for request and response, at least {} "
                                       "and {} are needed",
                                       (*entry)->name, command.in.size, command.out.size,
                                       (*entry)->request_size, (*entry)->response_size));
   }
   auto done = (*entry)->handler(context, command);
-  if (!done) {
-    done.error().sentence = fmt::format("{}: {}", (*entry)->name, done.error().sentence);
-  }
+  if (!done) return tl::unexpected(about((*entry)->name, std::move(done).error()));
   return done;
 }
 
@@ -127,9 +128,7 @@ Status query_gid_entry(Context& context, const Attributes& attributes) {
     return refuse(EINVAL, fmt::format("the GID table ends before {}", *index));
   }
   const auto wanted = static_cast<std::uint32_t>(*index);
-  if (!context.device().gids().holds(wanted)) {
-    return refuse(ENODATA, fmt::format("GID {} is empty", *index));
-  }
+  if (!context.device().gids().holds(wanted)) return refuse_quietly(ENODATA);
   return attributes.put_struct(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY,
                                gid_entry(context.config(), context.device(), wanted));
 }

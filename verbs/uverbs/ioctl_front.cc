@@ -52,9 +52,7 @@ Status run_ioctl(Context& context, std::uint64_t address) {
                               header.num_attrs);
   if (done) done = method->handler(context, attributes);
   if (done) done = attributes.note_driver_output();
-  if (!done) {
-    done.error().sentence = fmt::format("{}: {}", method->name, done.error().sentence);
-  }
+  if (!done) return tl::unexpected(about(method->name, std::move(done).error()));
   return done;
 }
 

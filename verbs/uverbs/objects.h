@@ -76,6 +76,7 @@ struct QpObject : ObjectOf<Kind::qp>, EventSource {
   std::unique_ptr<ReceiveRing> receives;  // null: it has an SRQ
   emulator::QueuePair* qp = nullptr;
   bool signal_all = false;
+  std::vector<wire::IpAddress> groups;  // multicast, to which it is attached
 };
 
 // Handles as the kernel gives them out: one number space for all kinds, lowest first.

@@ -12,8 +12,8 @@
 namespace urxe::verbs::uverbs {
 
 struct Refusal {
-  int error;  // a positive errno
-  std::string sentence;
+  int error;             // a positive errno
+  std::string sentence;  // empty: nobody need know
 };
 
 template <typename T>
@@ -22,6 +22,15 @@ using Status = Outcome<void>;
 
 inline tl::unexpected<Refusal> refuse(int error, std::string sentence) {
   return tl::unexpected(Refusal{error, std::move(sentence)});
+}
+
+// For what programs do as a matter of course, to find out what there is.
+inline tl::unexpected<Refusal> refuse_quietly(int error) { return refuse(error, {}); }
+
+// The same refusal, and of what.
+inline Refusal about(const char* what, Refusal refusal) {
+  if (!refusal.sentence.empty()) refusal.sentence = what + (": " + refusal.sentence);
+  return refusal;
 }
 
 [[nodiscard]] inline int errno_of(emulator::Failure failure) {

@@ -59,8 +59,7 @@ Status UverbsFile::run_write(std::uint64_t data, std::size_t size) {
   if (!written) return tl::unexpected(written.error());
   const auto access = context_.host().access();
   auto done = written->entry->handler(context_, written->command);
-  if (!done)
-    done.error().sentence = fmt::format("{}: {}", written->entry->name, done.error().sentence);
+  if (!done) return tl::unexpected(about(written->entry->name, std::move(done).error()));
   return done;
 }
 
@@ -91,7 +90,7 @@ int UverbsFile::ioctl(unsigned long request, void* argument) {
 int UverbsFile::finish(const Status& status, const char* how) const {
   if (status) return 0;
   const int error = status.error().error;
-  if (logs(LogLevel::info)) {
+  if (logs(LogLevel::info) && !status.error().sentence.empty()) {
     log(LogLevel::info, fmt::format("{}: {} refused with {}: {}", config_.name, how,
                                     strerrorname_np(error), status.error().sentence));
   }

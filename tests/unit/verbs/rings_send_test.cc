@@ -237,6 +237,12 @@ TEST_CASE("an ATOMIC WRITE brings its eight bytes, a FLUSH only the length") {
   rxe_send_wqe write = wqe_of(WorkOpcode::atomic_write);
   write.dma.length = 8;
   CHECK(f.post_and_take(write, bytes_of("8 bytes.")).inline_data.size() == 8);
+  const Fixture without_inline_data({.max_wr = 3, .max_sge = 1, .max_inline = 0});
+  const SendRequest written = without_inline_data.post_and_take(write, bytes_of("8 bytes."));
+  CHECK(written.inline_data.size() == 8);
+  CHECK_FALSE(written.malformed);
+  write.dma.length = 24;
+  CHECK(without_inline_data.post_and_take(write, bytes_of("24 bytes, which it isn't")).malformed);
   rxe_send_wqe flush = wqe_of(WorkOpcode::flush);
   flush.wr.wr.rdma.remote_addr = 0x1000;
   flush.wr.wr.rdma.reserved = 0x77;  // where newer headers have the key
