@@ -51,7 +51,7 @@ class Reader {
 
   static constexpr std::size_t kDepth = 32;
   // Where the kernel coalesces, few buffers are enough, and those stay in the cache.
-  static constexpr std::size_t kDepthCoalesced = 2;
+  static constexpr std::size_t kDepthCoalesced = 4;
   static constexpr std::size_t kDatagramSize = 65536;
 
   void read_control(ReceiveSocket& from, std::size_t index);

@@ -8,16 +8,18 @@
 #include <sys/socket.h>
 
 #include "net/udp/sockets.h"
-#include "net/wire/headers.h"
 #include "net/wire/opcode.h"
 
 namespace urxe::net {
 namespace {
 
-// What is collected before it is sent: as much as stays in a processor's cache, and the most that
-// one message to the kernel may hold (a UDP datagram's length, less IP and UDP headers).
-constexpr std::size_t kBatchSize = 64000;
+// The most that one message to the kernel may hold: the payload of a UDP datagram over IPv4.
+constexpr std::size_t kMaxRun = 65507;
+// What is collected at most before it is sent; it stays in a processor's cache.
+constexpr std::size_t kBatchSize = 2 * kMaxRun;
 constexpr std::size_t kBufferSize = kBatchSize + kMaxPacketSize;
+// With so much a full run is sent at once, else it waits for more.
+constexpr std::size_t kEnough = kMaxRun / 2;
 // The kernel's own limit (UDP_MAX_SEGMENTS) before Linux 6.9.
 constexpr std::uint32_t kMaxSegments = 64;
 // Messages in one call of sendmmsg.
@@ -66,10 +68,17 @@ wire::MutableBytes Sender::reserve(Time now) {
     segments_ = can_segment_ && (options_.segmentation == Segmentation::always ||
                                  !captures_.somebody_captures(now));
   }
-  if (used_ >= kBatchSize || runs_.size() >= kMaxMessages) send();
+  if (is_time_to_send()) send();
   if (full_) return {};
   reserved_at_ = used_;
   return {buffer_.get() + used_, kMaxPacketSize};
+}
+
+bool Sender::is_time_to_send() const {
+  if (runs_.empty()) return false;
+  const Run& run = runs_.back();
+  const bool run_is_full = run.count == kMaxSegments || run.size + run.segment_size > kMaxRun;
+  return (run_is_full && used_ >= kEnough) || used_ >= kBatchSize || runs_.size() >= kMaxMessages;
 }
 
 bool Sender::extends_last(const wire::Outbound& packet, std::size_t size, Slot peer_slot) const {
@@ -77,7 +86,7 @@ bool Sender::extends_last(const wire::Outbound& packet, std::size_t size, Slot p
   const Run& run = runs_.back();
   // Who picks a socket by the QPN picks it once for all of a message.
   return run.count < kMaxSegments && size <= run.segment_size &&
-         run.size == run.count * run.segment_size && run.size + size <= kBatchSize &&
+         run.size == run.count * run.segment_size && run.size + size <= kMaxRun &&
          peer_slot == run.peer_slot && packet.path->source_port == run.wanted_port &&
          packet.path->destination == run.path.destination &&
          packet.path->source == run.path.source &&
@@ -87,12 +96,11 @@ bool Sender::extends_last(const wire::Outbound& packet, std::size_t size, Slot p
 
 void Sender::commit(Time, const wire::Outbound& packet) {
   const std::size_t size = packet.size + wire::kIcrcSize;
-  const wire::Bytes bytes(buffer_.get() + used_, packet.size);
   if (reserved_at_ != used_) {  // a flush came between
     std::memmove(buffer_.get() + used_, buffer_.get() + reserved_at_, packet.size);
     reserved_at_ = used_;
   }
-  const Slot peer_slot = slot_of(wire::Bth::parse(bytes).destination);
+  const Slot peer_slot = slot_of(destination_qpn({buffer_.get() + used_, packet.size}));
   if (extends_last(packet, size, peer_slot)) {
     Run& run = runs_.back();
     run.size += size;

@@ -86,6 +86,7 @@ class Sender {
     alignas(8) std::array<char, 96> control;
   };
 
+  [[nodiscard]] bool is_time_to_send() const;
   [[nodiscard]] bool extends_last(const wire::Outbound& packet, std::size_t size,
                                   Slot peer_slot) const;
   bool start_run(const wire::Outbound& packet, std::size_t size, Slot peer_slot);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "net/wire/bytes.h"
 #include "net/wire/numbers.h"
 
 namespace urxe::net {
@@ -26,6 +27,10 @@ inline constexpr std::uint32_t kQpnsPerSlot = (1U << kIndexBits) - kReservedQpns
   return wire::Qpn{(slot.value() << kIndexBits) + kReservedQpns};
 }
 [[nodiscard]] constexpr Slot slot_of(wire::Qpn qpn) { return Slot{qpn.value() >> kIndexBits}; }
+// A packet's destination QPN, from a BTH that need not be looked at otherwise.
+[[nodiscard]] constexpr wire::Qpn destination_qpn(wire::Bytes packet) {
+  return wire::Qpn{wire::load_be<std::uint32_t, 3>(packet, 5)};
+}
 // QPNs that say nothing about a slot.
 [[nodiscard]] constexpr bool is_management(wire::Qpn qpn) { return qpn.value() < kReservedQpns; }
 

@@ -10,7 +10,6 @@
 #include <sys/epoll.h>
 
 #include "net/udp/sockets.h"
-#include "net/wire/headers.h"
 #include "net/wire/opcode.h"
 
 namespace urxe::net {
@@ -255,7 +254,7 @@ std::size_t UdpFabric::read_mailbox(Time now, Receiver& receiver, Mailbox& mailb
 UdpFabric::Destination UdpFabric::destination_of(wire::Bytes packet) const {
   if (packet.size() < kMinPacket) return {Destination::Kind::malformed};
   if (SteeringNote::parse(packet)) return {Destination::Kind::probe};
-  const wire::Qpn qpn = wire::Bth::parse(packet).destination;
+  const wire::Qpn qpn = destination_qpn(packet);
   if (is_management(qpn)) return {Destination::Kind::management};
   const Slot slot = slot_of(qpn);
   return {owns(slot) ? Destination::Kind::ours : Destination::Kind::others, slot};
@@ -263,6 +262,7 @@ UdpFabric::Destination UdpFabric::destination_of(wire::Bytes packet) const {
 
 void UdpFabric::sort(Time now, Receiver& receiver, const Datagram& datagram, bool is_group) {
   using Kind = Destination::Kind;
+  icrc_checker_.begin_datagram();
   std::size_t at = 0;
   while (at < datagram.bytes.size()) {
     const wire::Bytes packet = segment_at(datagram, at);
@@ -324,6 +324,7 @@ void UdpFabric::take_over(Time now, Receiver& receiver, const Datagram& datagram
     counters_.ownerless += packets_in(datagram);
     return;
   }
+  icrc_checker_.begin_datagram();
   for (std::size_t at = 0; at < datagram.bytes.size(); at += datagram.segment_size) {
     const wire::Bytes packet = segment_at(datagram, at);
     switch (destination_of(packet).kind) {
@@ -348,21 +349,8 @@ void UdpFabric::take_over(Time now, Receiver& receiver, const Datagram& datagram
 
 void UdpFabric::deliver(Time now, Receiver& receiver, const wire::Path& path, wire::Bytes packet) {
   ++counters_.received_packets;
-  receiver.on_packet(now,
-                     {.path = path, .bytes = packet, .icrc_is_right = icrc_is_right(path, packet)});
-}
-
-bool UdpFabric::icrc_is_right(const wire::Path& path, wire::Bytes packet) {
-  if (!seed_ || seed_size_ != packet.size() || seed_path_ != path) {
-    seed_path_ = path;
-    seed_size_ = packet.size();
-    seed_.emplace(path, packet.size());
-  }
-  const std::uint32_t computed =
-      wire::icrc(seed_->value({}), packet.first(packet.size() - wire::kIcrcSize));
-  const std::uint32_t received = wire::load_icrc(packet);
-  if (computed == received) return true;
-  return seed_->depends_on_id() && id_solver_.solve(computed, received, packet.size()).has_value();
+  receiver.on_packet(
+      now, {.path = path, .bytes = packet, .icrc_is_right = icrc_checker_.is_right(path, packet)});
 }
 
 // --- handing over
@@ -393,7 +381,7 @@ bool UdpFabric::route_management(const Datagram& packet) {
   if (mad_router_ == nullptr) return hand_to_lowest(packet);
   const wire::Inbound inbound{.path = packet.path,
                               .bytes = packet.bytes,
-                              .icrc_is_right = icrc_is_right(packet.path, packet.bytes)};
+                              .icrc_is_right = icrc_checker_.is_right(packet.path, packet.bytes)};
   if (!inbound.icrc_is_right) return false;  // the device counts it
   const auto owner = mad_router_->owner_of(inbound);
   if (!owner || owns(*owner)) return false;

@@ -14,6 +14,7 @@
 #include "net/descriptor.h"
 #include "net/error.h"
 #include "net/fabric.h"
+#include "net/udp/icrc_checker.h"
 #include "net/udp/mad_router.h"
 #include "net/udp/mailbox.h"
 #include "net/udp/options.h"
@@ -22,7 +23,6 @@
 #include "net/udp/sender.h"
 #include "net/udp/slot.h"
 #include "net/udp/steering.h"
-#include "net/wire/icrc.h"
 
 namespace urxe::net {
 
@@ -119,7 +119,6 @@ class UdpFabric final : public Fabric {
   void take_over(Time now, Receiver& receiver, const Datagram& datagram);
   [[nodiscard]] Destination destination_of(wire::Bytes packet) const;
   void deliver(Time now, Receiver& receiver, const wire::Path& path, wire::Bytes packet);
-  [[nodiscard]] bool icrc_is_right(const wire::Path& path, wire::Bytes packet);
   // False: it stays here.
   [[nodiscard]] bool route_management(const Datagram& packet);
   [[nodiscard]] bool hand_to_lowest(const Datagram& packet);
@@ -138,15 +137,10 @@ class UdpFabric final : public Fabric {
   Steering steering_;
   Sender sender_;
   Reader reader_;
+  IcrcChecker icrc_checker_;
   Outbox outbox_;
   UdpCounters counters_;
   Time now_{};  // of the last call: reserve has no clock
-
-  // The seed of the last packet that came: the next one is likely to need the same.
-  wire::Path seed_path_;
-  std::size_t seed_size_ = 0;
-  std::optional<wire::IcrcSeed> seed_;
-  wire::Ipv4IdSolver id_solver_;
 };
 
 }  // namespace urxe::net

@@ -35,10 +35,14 @@ struct Peer {
     path.destination = ip(node_address(1));
   }
   void send(wire::Qpn to, std::uint32_t packets, std::size_t payload = 256) {
-    for (std::uint32_t i = 0; i < packets; ++i) {
-      REQUIRE(put(*fabric, path, to, psn++, payload));
+    const Time deadline = now() + kPatience;
+    for (std::uint32_t i = 0; i < packets; ++i, ++psn) {
+      while (!put(*fabric, path, to, psn, payload)) {
+        REQUIRE(now() < deadline);
+        fabric->flush(now());
+      }
     }
-    REQUIRE(fabric->flush(now()));
+    while (!fabric->flush(now())) REQUIRE(now() < deadline);
   }
   // Until a few packets in a row need no handing over.
   void send_until_steered(const Children& children) {
