@@ -83,8 +83,8 @@ def wire(gid, mtu, full):
     # The cases that must fail, and those whose receives come late.
     naks = frozenset(["NAK 0", "NAK 1", "NAK 2", "NAK 3", "RNR NAK"])
     arguments = f"--gid {GIDS[gid]} --mtu {mtu}"
-    return Cell("wire.py, all cases", f"python3 {{share}}/wire.py server {arguments}",
-                f"python3 {{share}}/wire.py client {{server}} {arguments}", WIRE_PORT,
+    return Cell("wire.py, all cases", f"/usr/bin/python3 {{share}}/wire.py server {arguments}",
+                f"/usr/bin/python3 {{share}}/wire.py client {{server}} {arguments}", WIRE_PORT,
                 judge.Expected(naks, retransmissions=True, packets=150), gid, mtu, 240,
                 server_stays=True, full=full, output="all as expected",
                 has_golden=gid == "IPv4" and mtu == 1024)

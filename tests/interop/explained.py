@@ -59,16 +59,17 @@ def side_by_side(golden):
     """The text of the golden file, and the differences that nothing explains."""
     columns = [name for name in sequences.COMBINATIONS if name in golden]
     lines, unexplained, used = [], [], set()
-    lines.append("  ".join(["case   side  ", *(f"{name:<26}" for name in columns)]).rstrip())
+    heads = [f"{name:<32}" for name in columns]
+    lines.append("".join([f"{'case':<10}{'side':<8}", *heads]).rstrip())
     for (case, side, rxe, _), others in sorted(rows_of(golden).items(), key=str):
         numbers = {name: reason_number(case, rxe, line) for name, line in others.items()}
         unexplained += [f"{name}, {case}, {side}: {others[name] or '-'} instead of {rxe or '-'}"
                         for name, number in numbers.items() if number is None]
         used |= set(numbers.values()) - {None}
-        cells = [f"{rxe or '-':<26}"]
+        cells = [f"{rxe or '-':<32}"]
         for name in columns[1:]:
             text = (others[name] or "-") + f" [{numbers[name]}]" if name in others else "="
-            cells.append(f"{text:<26}")
-        lines.append("  ".join([f"{case:<7}{side:<7}", *cells]).rstrip())
+            cells.append(f"{text:<32}")
+        lines.append("".join([f"{case:<10}{side:<8}", *cells]).rstrip())
     reasons = [f"[{number}] {REASONS[number - 1].text}" for number in sorted(used)]
     return HEADER + "\n".join([*lines, "", *reasons]) + "\n", unexplained

@@ -8,6 +8,9 @@ PSN_MASK = 0xffffff
 ARRIVED = 0.05
 # No timer of a sender is shorter (seconds).
 SHORTEST_TIMER = 0.0003
+# Nor does it matter if so many, or this share of all, are sent again without need: on a busy
+# machine a program may rest between its timer's start and the packet's way out.
+FEW, SHARE = 3, 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +147,8 @@ class Judge:
         found += [f"{self.naks[nak]} times {nak}" for nak in surprises]
         strict = [flow for key, flow in self.requests.items() if key[0] in self.strict]
         hasty = sum(flow.hasty for flow in strict)
-        if hasty and not expected.retransmissions:
+        few = max(FEW, SHARE * sum(len(flow.sent) for flow in strict))
+        if hasty > few and not expected.retransmissions:
             found.append(f"{hasty} requests sent again without need")
         if expected.losses:
             return found

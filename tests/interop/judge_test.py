@@ -73,21 +73,25 @@ class JudgeTest(unittest.TestCase):
                 return frames[:index] + frames[index + 1:]
             self.assertEqual(problems(rebuilt(data, drop)), [problem])
 
-    def test_a_needless_repetition_is_found(self):
+    def test_needless_repetitions_are_found(self):
         data = data_of("wire_rc.pcap")
-        first = index_of(data, "SEND_ONLY")
-        strict = [roce.packets(data)[0].source]
-        for late, delay in ((False, 0.001), (True, 0.0001), (True, 0.2)):
-            def repeat(frames, late=late, delay=delay):
-                index = index_of(data, "ACK") if late else first
-                time = frames[index][0] + delay
-                return frames[:index + 1] + [(time, frames[first][1])] + frames[index + 1:]
-            found = judge.Judge(roce.packets(rebuilt(data, repeat)), strict)
-            self.assertEqual(found.retransmissions(), 1)
-            needless = ["1 requests sent again without need"] if delay == 0.2 else []
-            self.assertEqual(found.problems(ANY), needless)
-            found = judge.Judge(roce.packets(rebuilt(data, repeat)))
-            self.assertEqual(found.problems(ANY), [])
+        first, answer = index_of(data, "SEND_ONLY"), index_of(data, "ACK")
+        sender = [roce.packets(data)[0].source]
+        # Behind which frame, after how many seconds, how often, and how often without need.
+        for behind, delay, times, needless in ((first, 0.001, judge.FEW + 1, 0),
+                                               (first, 0.001, judge.FEW + 2, judge.FEW + 1),
+                                               (answer, 0.0001, judge.FEW + 2, 0),
+                                               (answer, 0.2, judge.FEW, 0),
+                                               (answer, 0.2, judge.FEW + 1, judge.FEW + 1)):
+            def repeat(frames, index=behind, delay=delay, times=times):
+                again = [(frames[index][0] + delay, frames[first][1])] * times
+                return frames[:index + 1] + again + frames[index + 1:]
+            packets = roce.packets(rebuilt(data, repeat))
+            found = judge.Judge(packets, sender)
+            self.assertEqual(found.retransmissions(), times)
+            expected = [f"{needless} requests sent again without need"] if needless else []
+            self.assertEqual(found.problems(ANY), expected)
+            self.assertEqual(judge.Judge(packets).problems(ANY), [])
 
     def test_an_answer_without_a_request_is_found(self):
         data = data_of("wire_rc.pcap")

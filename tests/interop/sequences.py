@@ -3,7 +3,9 @@
 A line is a packet: the client's requests with PSN (counted from the case's first), A if it asks for
 an acknowledgement, SE if it is solicited; the server's answers with PSN, syndrome in hex, MSN.
 Packets of one kind with consecutive PSNs share a line. What depends on time is left out: what is
-sent again, and what follows a request that is refused.
+sent again, what follows a request that is refused, and acknowledgements asked for within a message
+(urxe does so for every quarter of its window), with the answers. One acknowledgement may stand for
+several.
 """
 
 import difflib
@@ -28,17 +30,19 @@ def describe(packet):
         if packet.syndrome is not None:
             words += [f"{packet.syndrome:02x}", f"msn {packet.msn}"]
     else:
-        words += ["A"] * packet.ack_request + ["SE"] * packet.solicited
+        asks = packet.ack_request and not packet.has_exact_mtu
+        words += ["A"] * asks + ["SE"] * packet.solicited
     return " ".join(words)
 
 
 def lines_of(packets, origin):
-    """The lines of one side."""
-    steps = []
+    """The lines of one side, each packet as it was sent first."""
+    steps, seen = [], set()
     for packet in packets:
-        step = judge.ahead(packet.psn, origin), describe(packet)
-        if step not in steps:
-            steps.append(step)
+        key = packet.psn, packet.operation, packet.nak()
+        if key not in seen:
+            steps.append((judge.ahead(packet.psn, origin), describe(packet)))
+        seen.add(key)
     lines = []
     for _, group in itertools.groupby(enumerate(steps), lambda item: (item[1][0] - item[0],
                                                                       item[1][1])):
@@ -65,14 +69,24 @@ def sequence(packets, client_qpn, server_qpn, client_address):
     end = refused_at(answers)
     if end is not None:
         requests = [p for p in requests if judge.ahead(p.psn, end) <= 0]
+    within = {p.psn for p in requests if p.has_exact_mtu}
+    answers = [p for p in answers if p.nak() or p.operation != "ACK" or p.psn not in within]
     origin = requests[0].psn
     return {"client": lines_of(requests, origin), "server": lines_of(answers, origin)}
 
 
 def sequences(packets, output, client_address):
     """All cases of one run of wire.py client."""
-    return {case: sequence(packets, client, server, client_address)
-            for case, (client, server) in cases_of(output).items()}
+    found, cases = {}, list(cases_of(output).items())
+    for index, (case, (client, server)) in enumerate(cases):
+        # Numbers of queue pairs come again: what belongs to a case ends where the next one begins.
+        next_server = cases[index + 1][1][1] if index + 1 < len(cases) else None
+        end = next((place for place, packet in enumerate(packets)
+                    if packet.source == client_address and packet.qpn == next_server
+                    and next_server != server), len(packets))
+        found[case] = sequence(packets[:end], client, server, client_address)
+        packets = packets[end:]
+    return found
 
 
 def write(cases):
@@ -107,11 +121,22 @@ def align(base, other):
             yield from itertools.zip_longest(base[base_from:base_to], other[other_from:other_to])
 
 
+ACK = re.compile(r"\+(\d+) ACK 1f msn \d+")
+
+
+def without_coalesced(lines, others):
+    """The lines but for acknowledgements of PSNs that the others do not acknowledge one by one."""
+    psns = {match[1] for match in map(ACK.fullmatch, others) if match}
+    return [line for line in lines
+            if not (match := ACK.fullmatch(line)) or match[1] in psns]
+
+
 def differences(base, other):
     """[(case, side, line of base or None, line of other or None)] where they differ."""
     found = []
     for case, sides in base.items():
         for side, lines in sides.items():
-            pairs = align(lines, other.get(case, {}).get(side, []))
+            others = other.get(case, {}).get(side, [])
+            pairs = align(without_coalesced(lines, others), without_coalesced(others, lines))
             found += [(case, side, ours, theirs) for ours, theirs in pairs if ours != theirs]
     return found

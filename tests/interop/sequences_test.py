@@ -47,6 +47,20 @@ class SequencesTest(unittest.TestCase):
                          [("rc", "client", "b", None), ("rc", "client", None, "d"),
                           ("rc", "server", "x", "y")])
 
+    def test_coalesced_acknowledgements_are_no_difference(self):
+        base = {"rc": {"server": ["+2 ACK 1f msn 1", "+3 ACK 1f msn 2"]}}
+        other = {"rc": {"server": ["+3 ACK 1f msn 2"]}}
+        self.assertEqual(sequences.differences(base, other), [])
+        other = {"rc": {"server": ["+3 ACK 1f msn 1"]}}
+        self.assertNotEqual(sequences.differences(base, other), [])
+
+    def test_numbers_of_queue_pairs_may_come_again(self):
+        packets = roce.packets((CAPTURES / "wire_oob.pcap").read_bytes())
+        output = "case oob\n  QP 47 to QP 46\ncase uc\n  QP 1 to QP 2\ncase x\n  QP 47 to QP 46\n"
+        found = sequences.sequences(packets, output, CLIENT)
+        self.assertEqual(found["oob"]["client"], ["+0 WRITE_FIRST"])
+        self.assertEqual(found["x"]["client"], [])
+
     def test_a_difference_without_a_reason_is_told(self):
         golden = {"rxe-rxe": {"toolong": {"server": ["+0 ACK 63 msn 0", "+1 ACK 1f msn 1"]}},
                   "rxe-urxe": {"toolong": {"server": ["+0 ACK 61 msn 0", "+1 ACK 1f msn 2"]}}}
