@@ -276,3 +276,33 @@ TEST_CASE("another user cannot hand packets over") {
   CHECK(fabric->counters().taken_over == 0);
   CHECK(arrivals.all.empty());
 }
+
+TEST_CASE("processes come and go by the hundred, and the others miss nothing", "[.slow]") {
+  Peer peer;
+  Children children = start(32, shared_address());
+  constexpr std::uint32_t kPackets = 10;
+  std::uint64_t handed_over = 0;
+  std::uint64_t sent = 0;
+  for (std::size_t round = 0; round < 300; ++round) {
+    auto& victim = children[round * 7 % children.size()];
+    victim->kill_now();
+    victim = std::make_unique<Child>(shared_address());
+    REQUIRE(victim->error().empty());
+    std::vector<std::uint64_t> before;
+    for (const auto& child : children) {
+      before.push_back(child->report().packets);
+      peer.send(child->qpn(), kPackets);
+      sent += kPackets;
+    }
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      CAPTURE(round, i);
+      const ChildReport report = children[i]->report_after(before[i] + kPackets);
+      REQUIRE(report.packets == before[i] + kPackets);
+      REQUIRE(report.right_packets == report.packets);
+    }
+  }
+  for (const auto& child : children) handed_over += child->report().counters.handed_over;
+  // Most were steered to their owners.
+  CHECK(handed_over < sent / 2);
+  WARN(handed_over << " of " << sent << " packets were handed over");
+}
