@@ -53,7 +53,7 @@ void HostedDouble::publish() {
   if (listener_->is_behind()) listener_->catch_up();
 }
 
-void HostedDouble::settle() {
+void HostedDouble::settle(Haste) {
   transmit();
   publish();
 }

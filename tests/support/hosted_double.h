@@ -38,7 +38,7 @@ class HostedDouble final : public verbs::HostedDevice {
   emulator::Device& device() override { return device_; }
   void lock() override { mutex_.lock(); }
   void unlock() override { mutex_.unlock(); }
-  void settle() override;
+  void settle(Haste haste) override;
 
   void transmit();
   void publish();

@@ -38,13 +38,19 @@ class HostedDevice {
  public:
   virtual ~HostedDevice() = default;
 
+  // Whether packets may wait a little for others, so that they leave together: while earlier ones
+  // are on their way, and the program polls.
+  enum class Haste : std::uint8_t { now, with_others };
+
   // The device, locked. When it goes out of scope, what the device wants sent is sent, its events
   // go to the listener, and the lock is released.
   class Access {
    public:
-    explicit Access(HostedDevice& host) : host_(&host) { host_->lock(); }
+    explicit Access(HostedDevice& host, Haste haste) : host_(&host), haste_(haste) {
+      host_->lock();
+    }
     ~Access() {
-      host_->settle();
+      host_->settle(haste_);
       host_->unlock();
     }
     Access(const Access&) = delete;
@@ -54,8 +60,9 @@ class HostedDevice {
 
    private:
     HostedDevice* host_;
+    Haste haste_;
   };
-  [[nodiscard]] Access access() { return Access(*this); }
+  [[nodiscard]] Access access(Haste haste = Haste::now) { return Access(*this, haste); }
 
   virtual void set_listener(DeviceListener* listener) = 0;
   // Moves packets once, without blocking: what a polling program calls while it finds nothing.
@@ -70,7 +77,7 @@ class HostedDevice {
   virtual emulator::Device& device() = 0;
   virtual void lock() = 0;
   virtual void unlock() = 0;
-  virtual void settle() = 0;
+  virtual void settle(Haste haste) = 0;
 };
 
 }  // namespace urxe::verbs

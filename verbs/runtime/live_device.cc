@@ -6,6 +6,8 @@
 
 #include <sched.h>
 
+#include "net/wire/opcode.h"
+
 namespace urxe::verbs {
 namespace {
 
@@ -13,6 +15,11 @@ namespace {
 constexpr std::size_t kReceiveBudget = 128;
 // In a row, and without a packet: some microseconds, as long as a peer on another core takes.
 constexpr std::uint32_t kIdlePollsBeforeYield = 16;
+
+bool is_response(wire::Bytes packet) {
+  const wire::OpcodeInfo* const info = packet.empty() ? nullptr : wire::find_opcode(packet.front());
+  return info != nullptr && info->is_response();
+}
 
 }  // namespace
 
@@ -35,28 +42,35 @@ LiveDevice::LiveDevice(const emulator::DeviceOptions& options, emulator::QpnRang
 // --- moving packets
 
 void LiveDevice::on_packet(Time now, const wire::Inbound& packet) {
+  turn_has_requests_ = turn_has_requests_ || !is_response(packet.bytes);
   device_.handle_packet(now, packet);
-  if (device_.must_transmit_now()) transmit(now);
+  if (device_.must_transmit_now()) collect(now);
 }
 
-void LiveDevice::transmit(Time now) {
+void LiveDevice::collect(Time now) {
   while (device_.has_output()) {
     const wire::MutableBytes slot = fabric_->reserve();
-    if (slot.empty()) break;
+    if (slot.empty()) return flush(now);
     const auto outbound = device_.poll_transmit(now, slot);
-    if (!outbound) break;
+    if (!outbound) return;
     fabric_->commit(now, *outbound);
+    holds_packets_ = true;
   }
+}
+
+void LiveDevice::flush(Time now) {
+  if (!holds_packets_ && !fabric_is_full_) return;
   const bool was_full = fabric_is_full_;
   fabric_is_full_ = !fabric_->flush(now);
+  holds_packets_ = false;
   if (fabric_is_full_ && !was_full) waker_.wake();  // somebody must wait until it can be written
 }
 
-std::size_t LiveDevice::move_packets(Time now) {
+LiveDevice::Turn LiveDevice::move_packets(Time now) {
+  turn_has_requests_ = false;
   const net::ReceiveResult received = fabric_->receive(now, *this, kReceiveBudget);
   if (now >= device_.next_deadline()) device_.handle_timer(now);
-  if (device_.has_output() || fabric_is_full_) transmit(now);
-  return received.packets;
+  return {.packets = received.packets, .has_requests = turn_has_requests_};
 }
 
 void LiveDevice::drive() {
@@ -64,10 +78,18 @@ void LiveDevice::drive() {
   last_polled_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // another thread moves the packets at this moment
   device_.flush_posted_receives();
-  const bool idle = move_packets(now) == 0;
+  // First what was left here: it has waited, and the peer may wait for it. What the packets that
+  // come now give rise to, acknowledgements above all, leaves with the program's next move.
+  collect(now);
+  flush(now);
+  const std::size_t packets = move_packets(now).packets;
+  if (packets == 0 || !is_watched_.load()) {
+    collect(now);
+    flush(now);
+  }
   publish();
   mutex_.unlock();
-  give_way(idle);
+  give_way(packets == 0);
 }
 
 // A program that polls for something that another process on this core is to do would wait for the
@@ -78,12 +100,15 @@ void LiveDevice::give_way(bool idle) {
   if (idle && before >= kIdlePollsBeforeYield) sched_yield();
 }
 
-std::size_t LiveDevice::serve() {
+LiveDevice::Turn LiveDevice::serve() {
   const std::scoped_lock lock(mutex_);
   announced_ = kNever;  // it will ask for the deadline again
-  const std::size_t packets = move_packets(monotonic_now());
+  const Time now = monotonic_now();
+  const Turn turn = move_packets(now);
+  collect(now);
+  flush(now);
   publish();
-  return packets;
+  return turn;
 }
 
 void LiveDevice::after_fork_in_child() {
@@ -93,9 +118,18 @@ void LiveDevice::after_fork_in_child() {
 
 // --- what the lock's holder leaves behind
 
-void LiveDevice::settle() {
+void LiveDevice::settle(Haste haste) {
   device_.flush_posted_receives();
-  transmit(monotonic_now());
+  const Time now = monotonic_now();
+  if (haste == Haste::with_others) {
+    last_posted_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  // Deadlines are of what is on its way: its answer, or the next poll, takes along what waits
+  // (RFC 896 has the idea).
+  const bool may_wait = haste == Haste::with_others && is_watched_.load() &&
+                        device_.next_deadline() != kNever && !fabric_is_full_;
+  collect(now);
+  if (!may_wait) flush(now);
   publish();
   const Time deadline = next_deadline();
   if (deadline >= announced_) return;

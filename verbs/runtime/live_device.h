@@ -52,9 +52,20 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
 
   // --- for the progress thread
 
-  // Moves packets once, as drive does. Returns how many came.
-  std::size_t serve();
+  // Moves packets once, as drive does.
+  struct Turn {
+    std::size_t packets = 0;    // that came
+    bool has_requests = false;  // not only answers to what the program posted
+  };
+  Turn serve();
   void wait_for(std::vector<pollfd>& descriptors);
+  // When a program last posted sends.
+  [[nodiscard]] Time last_posted() const {
+    return Time{Duration{last_posted_.load(std::memory_order_relaxed)}};
+  }
+  // While it is watched, the thread looks after the device within ProgressThread::kLastTakeover
+  // even if nothing wakes it: packets may wait that long.
+  void set_watched(bool watched) { is_watched_.store(watched); }
   // When serve must be called at the latest.
   [[nodiscard]] Time deadline();
   // When a program last looked for completions and found none: it moves the packets itself.
@@ -66,11 +77,13 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   emulator::Device& device() override { return device_; }
   void lock() override { mutex_.lock(); }
   void unlock() override { mutex_.unlock(); }
-  void settle() override;
+  void settle(Haste haste) override;
 
   void on_packet(Time now, const wire::Inbound& packet) override;
-  std::size_t move_packets(Time now);
-  void transmit(Time now);
+  Turn move_packets(Time now);
+  // Lets the device write its packets; the fabric sends those that fill a batch.
+  void collect(Time now);
+  void flush(Time now);
   void publish();
   void give_way(bool idle);
   void catch_up();
@@ -85,8 +98,12 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   DeviceListener* listener_ = nullptr;
   bool listener_is_behind_ = false;
   std::atomic<Duration::rep> last_polled_{0};
+  std::atomic<Duration::rep> last_posted_{0};
   std::atomic<std::uint32_t> idle_polls_{0};  // in a row
   Time announced_ = kNever;  // the earliest deadline that the progress thread knows of
+  std::atomic<bool> is_watched_{false};
+  bool turn_has_requests_ = false;
+  bool holds_packets_ = false;  // the fabric has some that were not flushed
   bool fabric_is_full_ = false;
 };
 

@@ -13,11 +13,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// After so many wakes in a row for nothing, the polling program is left alone.
-constexpr std::uint32_t kWastedWakesToYield = 4;
+// After so many wakes in a row while the program polled it is left alone.
+constexpr std::uint32_t kDisturbancesToYield = 4;
 // Looks after a polling program first this often; the pause doubles while the polling goes on.
 constexpr Duration kFirstTakeover = 50us;
-constexpr Duration kLastTakeover = 1ms;
+constexpr Duration kLastTakeover = 200us;
+// A turn with so many packets is of a stream: more will come, and to sleep and be woken costs both
+// ends more than to look again for a while. Not after fewer: who waits for one message, and looks
+// at memory meanwhile, may need this core.
+constexpr std::size_t kStreamPackets = 8;
+constexpr Duration kLinger = 20us;
+constexpr Duration kLongestLinger = 1ms;  // then it looks after the rest of its duties
 
 timespec to_timespec(Duration duration) {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
@@ -134,6 +140,11 @@ bool ProgressThread::is_polled(const std::vector<std::shared_ptr<LiveDevice>>& h
                      [since](const auto& device) { return device->last_polled() >= since; });
 }
 
+bool ProgressThread::is_posting(const std::vector<std::shared_ptr<LiveDevice>>& held, Time since) {
+  return std::any_of(held.begin(), held.end(),
+                     [since](const auto& device) { return device->last_posted() >= since; });
+}
+
 bool ProgressThread::wait(const std::vector<std::shared_ptr<LiveDevice>>& held) {
   descriptors_.assign({{.fd = wake_->number(), .events = POLLIN, .revents = 0},
                        {.fd = timer_->number(), .events = POLLIN, .revents = 0}});
@@ -158,22 +169,62 @@ void ProgressThread::clear_wake_descriptors() {
   }
 }
 
+LiveDevice::Turn ProgressThread::serve_once(const std::vector<std::shared_ptr<LiveDevice>>& held) {
+  LiveDevice::Turn sum;
+  for (const auto& device : held) {
+    const LiveDevice::Turn turn = device->serve();
+    sum.packets += turn.packets;
+    sum.has_requests = sum.has_requests || turn.has_requests;
+  }
+  return sum;
+}
+
+void ProgressThread::linger(const std::vector<std::shared_ptr<LiveDevice>>& held, Time since) {
+  Time now = monotonic_now();
+  Time last_packet = now;
+  while (now < last_packet + kLinger && now < since + kLongestLinger &&
+         !is_polled(held, since - kFirstTakeover)) {
+    const bool came = serve_once(held).packets > 0;
+    now = monotonic_now();
+    if (came) last_packet = now;
+  }
+}
+
 void ProgressThread::serve(const std::vector<std::shared_ptr<LiveDevice>>& held, bool by_socket) {
   const Time now = monotonic_now();
-  if (yields_) {
-    if (is_polled(held, now - takeover_)) {
-      takeover_ = std::min(2 * takeover_, kLastTakeover);
-      return;
+  if (yields_ && watch(held, now)) return;
+  if (yields_) set_yields(held, false);
+  const LiveDevice::Turn turn = serve_once(held);
+  if (turn.packets >= kStreamPackets) linger(held, now);
+  // Whoever took the packets this time: a program that polls is better without this thread. One
+  // that posts looks for completions soon. But requests may be what a program waits for that looks
+  // at memory.
+  const bool is_disturbed = is_polled(held, now - kFirstTakeover) ||
+                            (!turn.has_requests && is_posting(held, now - kFirstTakeover));
+  if (by_socket) disturbances_ = is_disturbed ? disturbances_ + 1 : 0;
+  if (disturbances_ >= kDisturbancesToYield) set_yields(held, true);
+}
+
+// Looks whether the program still moves its packets, and after devices for which it does not. False
+// if it has stopped.
+bool ProgressThread::watch(const std::vector<std::shared_ptr<LiveDevice>>& held, Time now) {
+  const Time recently = now - kFirstTakeover;
+  if (!is_polled(held, recently) && !is_posting(held, recently)) return false;
+  takeover_ = std::min(2 * takeover_, kLastTakeover);
+  bool has_requests = false;
+  for (const auto& device : held) {
+    if (device->last_polled() < recently) {
+      has_requests = device->serve().has_requests || has_requests;
     }
-    yields_ = false;
-    wasted_wakes_ = 0;
-    takeover_ = kFirstTakeover;
   }
-  std::size_t packets = 0;
-  for (const auto& device : held) packets += device->serve();
-  if (packets > 0) wasted_wakes_ = 0;
-  if (packets == 0 && by_socket && is_polled(held, now - kFirstTakeover)) ++wasted_wakes_;
-  yields_ = wasted_wakes_ >= kWastedWakesToYield;
+  return !has_requests;
+}
+
+void ProgressThread::set_yields(const std::vector<std::shared_ptr<LiveDevice>>& held, bool yields) {
+  yields_ = yields;
+  disturbances_ = 0;
+  takeover_ = kFirstTakeover;
+  for (const auto& device : held) device->set_watched(yields);
 }
 
 }  // namespace urxe::verbs

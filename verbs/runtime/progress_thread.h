@@ -19,9 +19,10 @@
 namespace urxe::verbs {
 
 // One per process, from the first device that is opened to the last that is closed. Sleeps in the
-// kernel until packets or a deadline come; never spins. A program that polls its completion queues
-// moves the packets itself, and it would only be disturbed: then the thread looks after the device
-// from time to time, and takes over when the polling ends.
+// kernel until packets or a deadline come; spins for microseconds, and within a stream only. A
+// program that polls its completion queues moves the packets itself, and it would only be
+// disturbed: then the thread looks after the device from time to time, and takes over when the
+// polling ends.
 class ProgressThread final : public ProgressWaker {
  public:
   ProgressThread() = default;
@@ -50,10 +51,17 @@ class ProgressThread final : public ProgressWaker {
   // Waits; true if sockets were among what was waited for.
   bool wait(const std::vector<std::shared_ptr<LiveDevice>>& devices);
   void serve(const std::vector<std::shared_ptr<LiveDevice>>& devices, bool by_socket);
+  static LiveDevice::Turn serve_once(const std::vector<std::shared_ptr<LiveDevice>>& devices);
+  // Goes on while packets come and the program does not poll.
+  static void linger(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time since);
+  void set_yields(const std::vector<std::shared_ptr<LiveDevice>>& devices, bool yields);
   void rearm(const std::vector<std::shared_ptr<LiveDevice>>& devices);
   void clear_wake_descriptors();
   [[nodiscard]] static bool is_polled(const std::vector<std::shared_ptr<LiveDevice>>& devices,
                                       Time since);
+  [[nodiscard]] static bool is_posting(const std::vector<std::shared_ptr<LiveDevice>>& devices,
+                                       Time since);
+  bool watch(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time now);
   [[nodiscard]] std::vector<std::shared_ptr<LiveDevice>> devices();
 
   pthread_t thread_{};
@@ -71,7 +79,7 @@ class ProgressThread final : public ProgressWaker {
   // Only the thread itself uses these.
   std::vector<pollfd> descriptors_;
   bool yields_ = false;             // the program polls: stay out of its way
-  std::uint32_t wasted_wakes_ = 0;  // in a row: the program had taken the packets already
+  std::uint32_t disturbances_ = 0;  // in a row: it was woken while the program polled
   Duration takeover_{};             // how long no poll must have come before taking over
 };
 

@@ -43,7 +43,7 @@ std::optional<Status> UverbsFile::run_doorbell(std::uint64_t data, std::size_t s
   if (!uverbs::copy_from_user(&doorbell, data, sizeof(doorbell)) || !is_doorbell(doorbell)) {
     return std::nullopt;
   }
-  const auto access = context_.host().access();
+  const auto access = context_.host().access(HostedDevice::Haste::with_others);
   const auto object = context_.objects().find<uverbs::QpObject>(doorbell.qp_handle);
   if (!object) return tl::unexpected(object.error());
   if (auto rung = (*object)->qp->ring_doorbell(); !rung) return uverbs::refuse(rung.error());
