@@ -5,21 +5,21 @@ namespace urxe::verbs::uverbs {
 const char* to_string(Kind kind) {
   switch (kind) {
     case Kind::pd:
-      return "protection domain";
+      return "a protection domain";
     case Kind::mr:
-      return "memory region";
+      return "a memory region";
     case Kind::mw:
-      return "memory window";
+      return "a memory window";
     case Kind::cq:
-      return "completion queue";
+      return "a completion queue";
     case Kind::qp:
-      return "queue pair";
+      return "a queue pair";
     case Kind::srq:
-      return "shared receive queue";
+      return "a shared receive queue";
     case Kind::ah:
-      return "address handle";
+      return "an address handle";
   }
-  return "object";
+  return "an object";
 }
 
 void ObjectTable::insert(std::unique_ptr<Object> object) {
@@ -37,9 +37,10 @@ void ObjectTable::erase(std::uint32_t handle) {
 tl::unexpected<Refusal> ObjectTable::unknown(std::uint32_t handle, Kind wanted,
                                              const Object* found) {
   if (found == nullptr) {
-    return refuse(ENOENT, fmt::format("there is no {} with handle {}", to_string(wanted), handle));
+    return refuse(ENOENT, fmt::format("handle {} is no object of this file, wanted is {}", handle,
+                                      to_string(wanted)));
   }
-  return refuse(EINVAL, fmt::format("handle {} is a {}, not a {}", handle, to_string(found->kind),
+  return refuse(EINVAL, fmt::format("handle {} is {}, not {}", handle, to_string(found->kind),
                                     to_string(wanted)));
 }
 

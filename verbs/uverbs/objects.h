@@ -18,6 +18,7 @@ namespace urxe::verbs::uverbs {
 
 enum class Kind : std::uint8_t { pd, mr, mw, cq, qp, srq, ah };
 inline constexpr std::size_t kKinds = 7;
+// With its article.
 [[nodiscard]] const char* to_string(Kind kind);
 
 struct Object {
