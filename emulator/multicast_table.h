@@ -20,7 +20,7 @@ class MulticastTable {
       : max_groups_(max_groups), max_members_(max_members) {}
 
   // True: the group has its first member, and its packets are wanted from now on. Attaching twice
-  // changes nothing. Only for UD queue pairs; an attached one cannot be destroyed.
+  // changes nothing. Only for UD queue pairs; an attached one cannot be destroyed (IBA o10-2.2.3).
   Result<bool> attach(QueuePair& qp, const wire::IpAddress& group);
   // True: the group has no member any more.
   Result<bool> detach(QueuePair& qp, const wire::IpAddress& group);

@@ -133,6 +133,55 @@ Status query_gid_entry(Context& context, const Attributes& attributes) {
                                gid_entry(context.config(), context.device(), wanted));
 }
 
+std::optional<Kind> kind_of(std::uint64_t object) {
+  switch (object) {
+    case UVERBS_OBJECT_PD:
+      return Kind::pd;
+    case UVERBS_OBJECT_MR:
+      return Kind::mr;
+    case UVERBS_OBJECT_MW:
+      return Kind::mw;
+    case UVERBS_OBJECT_CQ:
+      return Kind::cq;
+    case UVERBS_OBJECT_QP:
+      return Kind::qp;
+    case UVERBS_OBJECT_SRQ:
+      return Kind::srq;
+    case UVERBS_OBJECT_AH:
+      return Kind::ah;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The handles of all objects of a kind, as far as there is room.
+Status info_handles(Context& context, const Attributes& attributes) {
+  const std::size_t room = attributes.buffer(UVERBS_ATTR_INFO_HANDLES_LIST).size;
+  if (room == 0 || room % sizeof(std::uint32_t) != 0) {
+    return refuse(EINVAL, fmt::format("{} bytes are not a list of handles", room));
+  }
+  const auto number = attributes.constant(UVERBS_ATTR_INFO_OBJECT_ID, kMaxU32);
+  if (!number) return tl::unexpected(number.error());
+  const auto kind = kind_of(*number);
+  if (!kind) return refuse(EINVAL, fmt::format("objects of type {} have no handles", *number));
+  std::vector<std::uint32_t> handles;
+  for (const auto& object : context.objects().all()) {
+    if (handles.size() == room / sizeof(std::uint32_t)) break;
+    if (object != nullptr && object->kind == *kind) handles.push_back(object->handle);
+  }
+  if (auto told = attributes.put_bytes(UVERBS_ATTR_INFO_HANDLES_LIST, handles.data(),
+                                       handles.size() * sizeof(std::uint32_t));
+      !told) {
+    return told;
+  }
+  return attributes.put(UVERBS_ATTR_INFO_TOTAL_HANDLES, static_cast<std::uint32_t>(handles.size()));
+}
+
+constexpr std::array kInfoHandles{
+    constant_in(UVERBS_ATTR_INFO_OBJECT_ID, kMandatory),
+    value_out<std::uint32_t>(UVERBS_ATTR_INFO_TOTAL_HANDLES, kOptional),
+    bytes_out(UVERBS_ATTR_INFO_HANDLES_LIST, kOptional, sizeof(std::uint32_t)),
+};
 constexpr std::array kInvokeWrite{
     constant_in(UVERBS_ATTR_WRITE_CMD, kMandatory),
     bytes_in(UVERBS_ATTR_CORE_IN, kOptional, sizeof(std::uint32_t)),
@@ -172,6 +221,8 @@ constexpr std::array kQueryGidEntry{
 constexpr std::array kMethods{
     Method{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, "INVOKE_WRITE", invoke_write,
            kInvokeWrite},
+    Method{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES, "INFO_HANDLES", info_handles,
+           kInfoHandles},
     Method{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, "GET_CONTEXT", open_context_method,
            kGetContext},
     Method{UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, "QUERY_CONTEXT", query_context,

@@ -201,3 +201,28 @@ TEST_CASE("advice and memory of other devices are refused as by Linux's rxe") {
             .out(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, key)
             .run(setup.client.file()) == -EOPNOTSUPP);
 }
+
+TEST_CASE("the handles of a kind can be listed") {
+  MemorySetup setup(Front::ioctl);
+  const std::uint32_t mr = setup.client.mr(setup.pd, setup.memory.data(), 64, 0);
+  const std::uint32_t second = setup.client.pd();
+  std::array<std::uint32_t, 4> handles{};
+  std::uint32_t total = 0;
+  const auto list = [&](std::uint64_t object, std::size_t room) {
+    return Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES)
+        .constant(UVERBS_ATTR_INFO_OBJECT_ID, object)
+        .out(UVERBS_ATTR_INFO_TOTAL_HANDLES, total)
+        .out(UVERBS_ATTR_INFO_HANDLES_LIST, handles.data(), room * sizeof(std::uint32_t))
+        .run(setup.client.file());
+  };
+  REQUIRE(list(UVERBS_OBJECT_PD, 4) == 0);
+  CHECK(total == 2);
+  CHECK(handles[0] == setup.pd);
+  CHECK(handles[1] == second);
+  REQUIRE(list(UVERBS_OBJECT_MR, 4) == 0);
+  CHECK(total == 1);
+  CHECK(handles[0] == mr);
+  REQUIRE(list(UVERBS_OBJECT_PD, 1) == 0);
+  CHECK(total == 1);
+  CHECK(list(UVERBS_OBJECT_FLOW, 4) == -EINVAL);
+}
