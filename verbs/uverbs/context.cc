@@ -136,7 +136,8 @@ Status Context::attach(QpObject& object, const wire::IpAddress& group) {
   if (!*is_first) return {};
   if (const int error = host().join(group); error != 0) {
     [[maybe_unused]] const auto detached = detach(object, group);
-    return refuse(error, fmt::format("the interface cannot join {}", group.to_string()));
+    return refuse(error, fmt::format("the device's interface and addresses do not allow joining {}",
+                                     group.to_string()));
   }
   return {};
 }
