@@ -186,17 +186,29 @@ void UdpFabric::wait_for(std::vector<pollfd>& descriptors) const {
 
 ReceiveResult UdpFabric::receive(Time now, Receiver& receiver, std::size_t budget) {
   now_ = now;
-  std::array<epoll_event, 8> events;
-  const int ready = epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()), 0);
   ReceiveResult result;
-  for (int i = 0; i < ready && result.packets < budget; ++i) {
-    result.packets +=
-        read(now, receiver, events[static_cast<std::size_t>(i)].data.u32, budget - result.packets);
+  if (busy_id_ != 0 && short_looks_ < kShortLooks) {
+    ++short_looks_;
+    result.packets = read(now, receiver, busy_id_, budget);
+  } else {
+    short_looks_ = 0;
+    result.packets = read_ready(now, receiver, budget);
   }
   post_all();
   steering_.apply(now, slots_.front().slot);
   result.more = result.packets >= budget;
   return result;
+}
+
+std::size_t UdpFabric::read_ready(Time now, Receiver& receiver, std::size_t budget) {
+  std::array<epoll_event, 8> events;
+  const int ready = epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()), 0);
+  std::size_t packets = 0;
+  for (int i = 0; i < ready && packets < budget; ++i) {
+    packets += read(now, receiver, events[static_cast<std::size_t>(i)].data.u32, budget - packets);
+  }
+  if (ready > 0) busy_id_ = ready == 1 ? events[0].data.u32 : 0;
+  return packets;
 }
 
 std::size_t UdpFabric::read(Time now, Receiver& receiver, std::uint32_t id, std::size_t budget) {

@@ -104,6 +104,8 @@ class UdpFabric final : public Fabric {
   [[nodiscard]] bool owns(const std::string& mailbox) const;
   [[nodiscard]] bool is_ours(const wire::IpAddress& destination) const;
 
+  // Reads what epoll says is readable.
+  std::size_t read_ready(Time now, Receiver& receiver, std::size_t budget);
   std::size_t read(Time now, Receiver& receiver, std::uint32_t id, std::size_t budget);
   std::size_t read_socket(Time now, Receiver& receiver, ReceiveSocket& socket, std::size_t budget);
   std::size_t read_mailbox(Time now, Receiver& receiver, Mailbox& mailbox, std::size_t budget);
@@ -140,6 +142,11 @@ class UdpFabric final : public Fabric {
   IcrcChecker icrc_checker_;
   Outbox outbox_;
   UdpCounters counters_;
+  // Packets mostly come to one socket: it is read without asking first which are readable, but for
+  // every kShortLooks-th time.
+  static constexpr std::uint32_t kShortLooks = 8;
+  std::uint32_t busy_id_ = 0;  // 0: none
+  std::uint32_t short_looks_ = 0;
   Time now_{};  // of the last call: reserve has no clock
 };
 

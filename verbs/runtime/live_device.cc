@@ -13,6 +13,9 @@ namespace {
 
 // Packets that one turn takes in before it sends: about two full socket reads.
 constexpr std::size_t kReceiveBudget = 128;
+// Acknowledgements of a stream, and what they let pass, wait for each other up to so many packets:
+// a quarter of the largest window.
+constexpr std::size_t kMostUnanswered = 64;
 // In a row, and without a packet: some microseconds, as long as a peer on another core takes.
 constexpr std::uint32_t kIdlePollsBeforeYield = 16;
 
@@ -58,6 +61,12 @@ void LiveDevice::collect(Time now) {
   }
 }
 
+void LiveDevice::answer(Time now) {
+  unanswered_ = 0;
+  collect(now);
+  flush(now);
+}
+
 void LiveDevice::flush(Time now) {
   if (!holds_packets_ && !fabric_is_full_) return;
   const bool was_full = fabric_is_full_;
@@ -70,6 +79,7 @@ LiveDevice::Turn LiveDevice::move_packets(Time now) {
   turn_has_requests_ = false;
   const net::ReceiveResult received = fabric_->receive(now, *this, kReceiveBudget);
   if (now >= device_.next_deadline()) device_.handle_timer(now);
+  unanswered_ += received.packets;
   return {.packets = received.packets, .has_requests = turn_has_requests_};
 }
 
@@ -77,18 +87,15 @@ void LiveDevice::drive() {
   const Time now = monotonic_now();
   last_polled_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // another thread moves the packets at this moment
+  users_.fetch_add(1, std::memory_order_relaxed);
   device_.flush_posted_receives();
-  // First what was left here: it has waited, and the peer may wait for it. What the packets that
-  // come now give rise to, acknowledgements above all, leaves with the program's next move.
-  collect(now);
   flush(now);
+  // What the packets that come now give rise to, acknowledgements above all, leaves with the
+  // program's next move, if it is watched.
   const std::size_t packets = move_packets(now).packets;
-  if (packets == 0 || !is_watched_.load()) {
-    collect(now);
-    flush(now);
-  }
+  if (packets == 0 || unanswered_ >= kMostUnanswered || !is_watched_.load()) answer(now);
   publish();
-  mutex_.unlock();
+  unlock();
   give_way(packets == 0);
 }
 
@@ -100,13 +107,12 @@ void LiveDevice::give_way(bool idle) {
   if (idle && before >= kIdlePollsBeforeYield) sched_yield();
 }
 
-LiveDevice::Turn LiveDevice::serve() {
+LiveDevice::Turn LiveDevice::serve(std::size_t hold_from) {
   const std::scoped_lock lock(mutex_);
   announced_ = kNever;  // it will ask for the deadline again
   const Time now = monotonic_now();
   const Turn turn = move_packets(now);
-  collect(now);
-  flush(now);
+  if (turn.packets < hold_from || unanswered_ >= kMostUnanswered) answer(now);
   publish();
   return turn;
 }
@@ -128,6 +134,7 @@ void LiveDevice::settle(Haste haste) {
   // (RFC 896 has the idea).
   const bool may_wait = haste == Haste::with_others && is_watched_.load() &&
                         device_.next_deadline() != kNever && !fabric_is_full_;
+  unanswered_ = 0;
   collect(now);
   if (!may_wait) flush(now);
   publish();

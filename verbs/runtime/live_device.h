@@ -52,17 +52,20 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
 
   // --- for the progress thread
 
-  // Moves packets once, as drive does.
+  // Moves packets once, as drive does. If at least `hold_from` came, more are likely to follow, and
+  // what they give rise to may wait for those: then the caller comes again soon.
   struct Turn {
     std::size_t packets = 0;    // that came
     bool has_requests = false;  // not only answers to what the program posted
   };
-  Turn serve();
+  Turn serve(std::size_t hold_from);
   void wait_for(std::vector<pollfd>& descriptors);
   // When a program last posted sends.
   [[nodiscard]] Time last_posted() const {
     return Time{Duration{last_posted_.load(std::memory_order_relaxed)}};
   }
+  // Whether a program's thread is at work here at this moment, or waits for the lock.
+  [[nodiscard]] bool is_in_use() const { return users_.load(std::memory_order_relaxed) != 0; }
   // While it is watched, the thread looks after the device within ProgressThread::kLastTakeover
   // even if nothing wakes it: packets may wait that long.
   void set_watched(bool watched) { is_watched_.store(watched); }
@@ -75,8 +78,14 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
 
  private:
   emulator::Device& device() override { return device_; }
-  void lock() override { mutex_.lock(); }
-  void unlock() override { mutex_.unlock(); }
+  void lock() override {
+    users_.fetch_add(1, std::memory_order_relaxed);
+    mutex_.lock();
+  }
+  void unlock() override {
+    mutex_.unlock();
+    users_.fetch_sub(1, std::memory_order_relaxed);
+  }
   void settle(Haste haste) override;
 
   void on_packet(Time now, const wire::Inbound& packet) override;
@@ -84,6 +93,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   // Lets the device write its packets; the fabric sends those that fill a batch.
   void collect(Time now);
   void flush(Time now);
+  void answer(Time now);
   void publish();
   void give_way(bool idle);
   void catch_up();
@@ -101,8 +111,10 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   std::atomic<Duration::rep> last_posted_{0};
   std::atomic<std::uint32_t> idle_polls_{0};  // in a row
   Time announced_ = kNever;  // the earliest deadline that the progress thread knows of
+  std::atomic<int> users_{0};
   std::atomic<bool> is_watched_{false};
   bool turn_has_requests_ = false;
+  std::size_t unanswered_ = 0;  // packets that came since the device last wrote its own
   bool holds_packets_ = false;  // the fabric has some that were not flushed
   bool fabric_is_full_ = false;
 };

@@ -22,6 +22,7 @@ constexpr Duration kLastTakeover = 200us;
 // ends more than to look again for a while. Not after fewer: who waits for one message, and looks
 // at memory meanwhile, may need this core.
 constexpr std::size_t kStreamPackets = 8;
+constexpr std::size_t kHoldNothing = SIZE_MAX;
 constexpr Duration kLinger = 20us;
 constexpr Duration kLongestLinger = 1ms;  // then it looks after the rest of its duties
 
@@ -119,7 +120,7 @@ void ProgressThread::run() {
   takeover_ = kFirstTakeover;
   while (!stopping_.load()) {
     const auto held = devices();
-    rearm(held);
+    if (!yields_) rearm(held);  // else the program's moves see to it
     const bool by_socket = wait(held);
     serve(held, by_socket);
   }
@@ -140,9 +141,13 @@ bool ProgressThread::is_polled(const std::vector<std::shared_ptr<LiveDevice>>& h
                      [since](const auto& device) { return device->last_polled() >= since; });
 }
 
-bool ProgressThread::is_posting(const std::vector<std::shared_ptr<LiveDevice>>& held, Time since) {
-  return std::any_of(held.begin(), held.end(),
-                     [since](const auto& device) { return device->last_posted() >= since; });
+bool ProgressThread::is_moved_by_program(const std::vector<std::shared_ptr<LiveDevice>>& held,
+                                         Time now) {
+  const Time recently = now - kFirstTakeover;
+  return std::any_of(held.begin(), held.end(), [recently](const auto& device) {
+    return device->is_in_use() || device->last_polled() >= recently ||
+           device->last_posted() >= recently;
+  });
 }
 
 bool ProgressThread::wait(const std::vector<std::shared_ptr<LiveDevice>>& held) {
@@ -169,10 +174,11 @@ void ProgressThread::clear_wake_descriptors() {
   }
 }
 
-LiveDevice::Turn ProgressThread::serve_once(const std::vector<std::shared_ptr<LiveDevice>>& held) {
+LiveDevice::Turn ProgressThread::serve_once(const std::vector<std::shared_ptr<LiveDevice>>& held,
+                                            std::size_t hold_from) {
   LiveDevice::Turn sum;
   for (const auto& device : held) {
-    const LiveDevice::Turn turn = device->serve();
+    const LiveDevice::Turn turn = device->serve(hold_from);
     sum.packets += turn.packets;
     sum.has_requests = sum.has_requests || turn.has_requests;
   }
@@ -183,24 +189,25 @@ void ProgressThread::linger(const std::vector<std::shared_ptr<LiveDevice>>& held
   Time now = monotonic_now();
   Time last_packet = now;
   while (now < last_packet + kLinger && now < since + kLongestLinger &&
-         !is_polled(held, since - kFirstTakeover)) {
-    const bool came = serve_once(held).packets > 0;
+         !is_moved_by_program(held, now)) {
+    const bool came = serve_once(held, 1).packets > 0;
     now = monotonic_now();
     if (came) last_packet = now;
   }
+  serve_once(held, kHoldNothing);
 }
 
 void ProgressThread::serve(const std::vector<std::shared_ptr<LiveDevice>>& held, bool by_socket) {
   const Time now = monotonic_now();
   if (yields_ && watch(held, now)) return;
   if (yields_) set_yields(held, false);
-  const LiveDevice::Turn turn = serve_once(held);
+  const LiveDevice::Turn turn = serve_once(held, kStreamPackets);
   if (turn.packets >= kStreamPackets) linger(held, now);
   // Whoever took the packets this time: a program that polls is better without this thread. One
   // that posts looks for completions soon. But requests may be what a program waits for that looks
   // at memory.
   const bool is_disturbed = is_polled(held, now - kFirstTakeover) ||
-                            (!turn.has_requests && is_posting(held, now - kFirstTakeover));
+                            (!turn.has_requests && is_moved_by_program(held, now));
   if (by_socket) disturbances_ = is_disturbed ? disturbances_ + 1 : 0;
   if (disturbances_ >= kDisturbancesToYield) set_yields(held, true);
 }
@@ -208,13 +215,12 @@ void ProgressThread::serve(const std::vector<std::shared_ptr<LiveDevice>>& held,
 // Looks whether the program still moves its packets, and after devices for which it does not. False
 // if it has stopped.
 bool ProgressThread::watch(const std::vector<std::shared_ptr<LiveDevice>>& held, Time now) {
-  const Time recently = now - kFirstTakeover;
-  if (!is_polled(held, recently) && !is_posting(held, recently)) return false;
+  if (!is_moved_by_program(held, now)) return false;
   takeover_ = std::min(2 * takeover_, kLastTakeover);
   bool has_requests = false;
   for (const auto& device : held) {
-    if (device->last_polled() < recently) {
-      has_requests = device->serve().has_requests || has_requests;
+    if (!device->is_in_use() && device->last_polled() < now - kFirstTakeover) {
+      has_requests = device->serve(kHoldNothing).has_requests || has_requests;
     }
   }
   return !has_requests;

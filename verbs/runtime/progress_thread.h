@@ -51,7 +51,8 @@ class ProgressThread final : public ProgressWaker {
   // Waits; true if sockets were among what was waited for.
   bool wait(const std::vector<std::shared_ptr<LiveDevice>>& devices);
   void serve(const std::vector<std::shared_ptr<LiveDevice>>& devices, bool by_socket);
-  static LiveDevice::Turn serve_once(const std::vector<std::shared_ptr<LiveDevice>>& devices);
+  static LiveDevice::Turn serve_once(const std::vector<std::shared_ptr<LiveDevice>>& devices,
+                                     std::size_t hold_from);
   // Goes on while packets come and the program does not poll.
   static void linger(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time since);
   void set_yields(const std::vector<std::shared_ptr<LiveDevice>>& devices, bool yields);
@@ -59,8 +60,10 @@ class ProgressThread final : public ProgressWaker {
   void clear_wake_descriptors();
   [[nodiscard]] static bool is_polled(const std::vector<std::shared_ptr<LiveDevice>>& devices,
                                       Time since);
-  [[nodiscard]] static bool is_posting(const std::vector<std::shared_ptr<LiveDevice>>& devices,
-                                       Time since);
+  // Whether a thread of the program is at work in a device or was so a moment ago: polling, or
+  // posting, after which it polls soon.
+  [[nodiscard]] static bool is_moved_by_program(
+      const std::vector<std::shared_ptr<LiveDevice>>& devices, Time now);
   bool watch(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time now);
   [[nodiscard]] std::vector<std::shared_ptr<LiveDevice>> devices();
 
