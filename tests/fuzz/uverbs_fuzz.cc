@@ -33,8 +33,8 @@ constexpr int kMaxDescriptors = 256;
 constexpr std::uint8_t kExtendedBit = 0x80;
 constexpr std::uint8_t kDriverBit = 0x80;
 
-// Where responses go, and what regions are made of.
-alignas(4096) std::array<std::uint8_t, 4096> scratch;
+// Where responses go, and what regions are made of: room for the longest that a header can name.
+alignas(4096) std::array<std::uint8_t, std::size_t{1} << 21> scratch;
 // What attributes point to that are longer than a word: an ib_uverbs_qp_cap that makes sense.
 constexpr std::array<std::uint32_t, 64> kBytesIn{16, 16, 1, 1, 64};
 

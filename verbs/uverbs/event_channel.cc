@@ -84,7 +84,7 @@ bool EventChannel::receive(Event& event) const {
 
 void EventChannel::report(std::span<const std::byte> bytes) {
   if (writer_.number() < 0) return;
-  Event event{.bytes = {}, .size = std::min(bytes.size(), event.bytes.size())};
+  Event event{.bytes = {}, .size = std::min(bytes.size(), sizeof(Event::bytes))};
   std::copy_n(bytes.begin(), event.size, event.bytes.begin());
   if (is_behind() || !send(event)) backlog_.push_back(event);
 }

@@ -39,7 +39,7 @@ const Method* find_method(std::uint16_t object, std::uint16_t id) {
 }
 
 Status run_ioctl(Context& context, std::uint64_t address) {
-  ib_uverbs_ioctl_hdr header{};
+  ib_uverbs_ioctl_hdr header;
   if (!copy_from_user(&header, address, sizeof(header))) return bad_address("ioctl", address);
   if (auto checked = check_header(header); !checked) return checked;
   const Method* const method = find_method(header.object_id, header.method_id);

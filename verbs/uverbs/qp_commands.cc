@@ -161,7 +161,7 @@ Status query_qp(Context& context, const Command& command) {
 // The requests are in the ring already: this is a doorbell. librxe sends none along, and Linux's
 // rxe looks at none of a program's.
 Status post_send(Context& context, const Command& command) {
-  ib_uverbs_post_send request{};
+  ib_uverbs_post_send request;
   if (command.in.size < sizeof(request)) return refuse(ENOSPC, "the request is too short");
   if (!copy_from_user(&request, command.in.address, sizeof(request))) {
     return bad_address("request", command.in.address);

@@ -20,11 +20,8 @@ tl::unexpected<Refusal> contradiction(const CommandEntry& entry) {
 
 Outcome<WrittenCommand> decode_plain(const CommandEntry& entry, const ib_uverbs_cmd_hdr& header,
                                      UserBuffer body) {
-  const std::size_t written = sizeof(header) + body.size;
-  if (header.in_words * kWord != written) return contradiction(entry);
-  // rdma-core 18 and 19 send DESTROY_CQ with 16 bytes.
-  const bool old_destroy_cq = header.command == IB_USER_VERBS_CMD_DESTROY_CQ && written == 16;
-  if (body.size < entry.request_size && !old_destroy_cq) {
+  if (header.in_words * kWord != sizeof(header) + body.size) return contradiction(entry);
+  if (body.size < entry.request_size) {
     return too_short(entry, "request", body.size, entry.request_size);
   }
   const std::size_t out_size = header.out_words * kWord;
@@ -32,7 +29,6 @@ Outcome<WrittenCommand> decode_plain(const CommandEntry& entry, const ib_uverbs_
     return too_short(entry, "response", out_size, entry.response_size);
   }
   Command command{.in = body, .out = {}, .driver = {}};
-  if (old_destroy_cq) command.in.size = entry.request_size;
   if (entry.has_driver_data) {
     command.driver.in = body.behind(entry.request_size);
     command.in.size = entry.request_size;

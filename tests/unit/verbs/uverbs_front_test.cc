@@ -2,6 +2,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include <sys/mman.h>
@@ -10,6 +13,7 @@
 #include "tests/support/skip.h"
 #include "tests/unit/verbs/uverbs_setup.h"
 #include "verbs/runtime/fault_guard.h"
+#include "verbs/runtime/log.h"
 
 using namespace urxe;
 using namespace urxe::test;
@@ -278,19 +282,25 @@ TEST_CASE("attributes that point to nothing are EFAULT, and leave nothing behind
             .run(setup.client.file()) == -EFAULT);
 }
 
-TEST_CASE("rdma-core 18's short DESTROY_CQ is understood") {
+TEST_CASE(
+    "a refused command is explained in the log, and what programs try as a matter of course not") {
+  std::string path = "/tmp/urxe-uverbs-log.XXXXXX";
+  close(mkstemp(path.data()));
+  REQUIRE(verbs::set_up_log("info:" + path));
   FrontSetup setup;
-  const auto cq = setup.client.cq(1);
-  ib_uverbs_destroy_cq_resp response{};
-  struct {
-    ib_uverbs_cmd_hdr header{
-        .command = IB_USER_VERBS_CMD_DESTROY_CQ, .in_words = 4, .out_words = 2};
-    std::uint64_t response = 0;
-    std::uint32_t cq = 0;
-    std::uint32_t reserved = 0;
-  } command;
-  command.response = reinterpret_cast<std::uintptr_t>(&response);
-  command.cq = cq.handle;
-  CHECK(setup.client.file().write(&command, 16) == 16);
-  CHECK(setup.census().cqs == 0);
+  ib_uverbs_gid_entry entry{};
+  CHECK(Ioctl(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY)
+            .constant(UVERBS_ATTR_QUERY_GID_ENTRY_PORT, 1)
+            .constant(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, 9)
+            .in(UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, std::uint32_t{0})
+            .out(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry)
+            .run(setup.client.file()) == -ENODATA);
+  CHECK(setup.client.run(IB_USER_VERBS_CMD_DEALLOC_PD, ib_uverbs_dealloc_pd{77}) == -ENOENT);
+  REQUIRE(verbs::set_up_log("error"));
+  std::ifstream log(path);
+  std::string line;
+  REQUIRE(std::getline(log, line));
+  CHECK_THAT(line, Catch::Contains("rxe0: write refused with ENOENT: DEALLOC_PD: handle 77"));
+  CHECK_FALSE(std::getline(log, line));
+  unlink(path.c_str());
 }
