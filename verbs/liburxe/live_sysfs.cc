@@ -9,12 +9,14 @@ namespace {
 
 using emulator::Counters;
 
-// What a file shows: the sum of counters, in units of `unit`.
+// What a file shows: the sum of counters of the device and of one of its fabric, in units of
+// `unit`.
 struct Meaning {
   CounterSet set;
   std::string_view name;
   std::array<std::uint64_t Counters::*, 2> counters;
   std::uint64_t unit = 1;
+  std::string_view fabric = {};
 };
 
 constexpr auto kHardware = CounterSet::hardware;
@@ -40,7 +42,18 @@ constexpr Meaning kMeanings[] = {
     {kPortSet, "unicast_rcv_packets", {&Counters::received_packets, nullptr}},
     {kPortSet, "port_xmit_data", {&Counters::sent_bytes, nullptr}, 4},
     {kPortSet, "port_rcv_data", {&Counters::received_bytes, nullptr}, 4},
-    {kPortSet, "port_rcv_errors", {&Counters::icrc_errors, &Counters::malformed_packets}},
+    {kPortSet,
+     "port_rcv_errors",
+     {&Counters::icrc_errors, &Counters::malformed_packets},
+     1,
+     "malformed"},
+    // Packets to queue pairs that nobody has.
+    {kPortSet, "port_rcv_switch_relay_errors", {&Counters::unknown_qp, nullptr}, 1, "ownerless"},
+    {kPortSet,
+     "port_rcv_constraint_errors",
+     {&Counters::wrong_address, &Counters::pkey_violations}},
+    {kPortSet, "excessive_buffer_overrun_errors", {nullptr, nullptr}, 1, "receive_drops"},
+    {kPortSet, "port_xmit_discards", {nullptr, nullptr}, 1, "send_errors"},
 };
 
 }  // namespace
@@ -55,6 +68,8 @@ std::uint64_t LiveSysfs::counter(std::size_t device, CounterSet set, std::string
   for (const auto counter : meaning->counters) {
     if (counter != nullptr) sum += *counters.*counter;
   }
+  if (!meaning->fabric.empty())
+    sum += runtime_.fabric_counter(devices_[device].name, meaning->fabric);
   return sum / meaning->unit;
 }
 

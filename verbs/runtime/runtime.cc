@@ -76,6 +76,11 @@ class Runtime::Running {
   std::shared_ptr<LiveDevice> device;
 
   // To standard error, whatever the log's level: it was asked for with the rules.
+  [[nodiscard]] std::uint64_t fabric_counter(std::string_view counter) const {
+    const auto locked = device->access();
+    return fabric->counter(counter).value_or(0);
+  }
+
   void report_faults() const {
     if (faults == nullptr) return;
     const auto locked = device->access();
@@ -90,8 +95,7 @@ class Runtime::Lease final : public DeviceLease {
   ~Lease() override { runtime_.release(running_); }
   [[nodiscard]] HostedDevice& device() override { return *running_->device; }
   [[nodiscard]] std::uint64_t fabric_counter(std::string_view name) override {
-    const auto locked = running_->device->access();
-    return running_->fabric->counter(name).value_or(0);
+    return running_->fabric_counter(name);
   }
 
  private:
@@ -189,6 +193,14 @@ std::optional<emulator::Counters> Runtime::counters(const std::string& name) {
     if (running->name == name) return running->device->access()->counters();
   }
   return std::nullopt;
+}
+
+std::uint64_t Runtime::fabric_counter(const std::string& name, std::string_view counter) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& running : running_) {
+    if (running->name == name) return running->fabric_counter(counter);
+  }
+  return 0;
 }
 
 void Runtime::at_exit() {

@@ -41,6 +41,8 @@ class Runtime {
 
   // What a device that runs has counted; nothing for one that does not run.
   [[nodiscard]] std::optional<emulator::Counters> counters(const std::string& name);
+  // What its fabric has counted by a name of UdpFabric's; 0 if it does not run.
+  [[nodiscard]] std::uint64_t fabric_counter(const std::string& name, std::string_view counter);
 
   // The program ends: says what the faults did on devices that are still open.
   void at_exit();
