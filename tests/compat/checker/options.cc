@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: verbs_checker [--port N] [--device NAME] [--gid INDEX] [--mtu BYTES] "
     "[--transport rc|uc|ud] [--extended] [--events] [--srq] [--brief] [--threads N] [--qps N] "
-    "[--seed N] [HOST]";
+    "[--seed N] [--pause FIFO] [HOST]";
 
 ibv_mtu mtu_of(unsigned long bytes) {
   for (const ibv_mtu mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096}) {
@@ -51,6 +51,8 @@ void read_value(Options& options, const std::string& name, const char* value) {
     options.threads = static_cast<unsigned>(number);
   else if (name == "--qps")
     options.queue_pairs = static_cast<unsigned>(number);
+  else if (name == "--pause")
+    options.pause = value;
   else if (name == "--seed")
     options.seed = number;
   else

@@ -22,6 +22,7 @@ struct Options {
   unsigned threads = 1;  // each with queue pairs, memory and a TCP connection of its own
   unsigned queue_pairs = 2;
   std::uint64_t seed = 1;
+  std::string pause;  // a FIFO: everything is done twice, and in between it is opened for reading
 
   [[nodiscard]] bool is_server() const { return host.empty(); }
   [[nodiscard]] std::uint32_t mtu_bytes() const { return 128U << mtu; }

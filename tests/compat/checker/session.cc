@@ -1,10 +1,14 @@
 #include "tests/compat/checker/session.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "tests/compat/checker/check.h"
 #include "tests/compat/checker/patience.h"
@@ -65,8 +69,33 @@ void Session::connect() {
 
 void Session::run() {
   for (const bool active : {!options_.is_server(), options_.is_server()}) run_direction(active);
+  if (!options_.pause.empty()) {
+    pause();
+    for (const bool active : {!options_.is_server(), options_.is_server()}) run_direction(active);
+  }
   // What is still under way when this end ends would make the other end's requests fail.
   meet();
+}
+
+// Connected, and at rest, until somebody opens the FIFO for writing.
+void Session::pause() {
+  meet();
+  for (const auto& qp : qps_) std::printf("QP 0x%06x\n", qp->get()->qp_num);
+  print_counters();
+  std::printf("pause\n");
+  std::fflush(stdout);
+  close(open(options_.pause.c_str(), O_RDONLY));
+  print_counters();
+}
+
+void Session::print_counters() const {
+  const std::string port = "/sys/class/infiniband/" + options_.device + "/ports/1/";
+  for (const char* name : {"counters/port_rcv_errors", "counters/port_rcv_switch_relay_errors",
+                           "counters/excessive_buffer_overrun_errors", "hw_counters/sent_pkts"}) {
+    std::string value;
+    std::getline(std::ifstream(port + name), value);
+    std::printf("%s %s\n", name, value.c_str());
+  }
 }
 
 void Session::run_direction(bool active) {

@@ -36,6 +36,8 @@ class Session {
 
   void connect();
   void run_direction(bool active);
+  void pause();
+  void print_counters() const;
   void run_case(const Case& c, bool active);
   [[nodiscard]] Plan plan(const Case& c, std::size_t room) const;
   void act(const Case& c, const Plan& plan);

@@ -6,7 +6,10 @@ The environment of the tests (CMakeLists.txt) chooses:
   URXE_TEST_SLOW    1: all combinations, not a choice of them
 """
 
+import contextlib
 import os
+import re
+import time
 import unittest
 
 from tests.compat import capture_rules, captures, nodes, pair
@@ -74,3 +77,48 @@ class InWorld(unittest.TestCase):
         if runner.capture:
             self.assert_captures_are_good(both, mtu)
         return both
+
+
+class Paused:
+    """Two checkers that are connected and at rest; `both` holds their ends afterwards."""
+
+    def __init__(self, processes, outputs):
+        self.processes = processes
+        self.outputs = outputs
+        self.both = None
+
+    def queue_pairs(self):
+        """The numbers of each one's queue pairs."""
+        return [[int(number, 16) for number in re.findall(r"(?m)^QP (0x\w+)$", pair.read(path))]
+                for path in self.outputs]
+
+
+@contextlib.contextmanager
+def paused_checkers(test, arguments=(), kind=None):
+    """Two checkers that have done everything once, and will do it again after the `with` block."""
+    runner = test.runner(capture=False)
+    world = test.world
+    build, _ = nodes.product()
+    port = nodes.free_port()
+    fifo = os.path.join(runner.folder, f"fifo-{port}")
+    os.mkfifo(fifo)
+    os.chmod(fifo, 0o666)
+    gid = world.server.gids[kind or sorted(world.server.gids)[-1]]
+    server = [f"{build}/tests/verbs_checker", "--port", str(port), "--gid", str(gid), "--brief",
+              "--mtu", str(min(1024, world.mtu)), "--pause", fifo, *arguments]
+    with runner.started(world.server, server, "server") as (first, end_server), \
+            runner.started(world.client, server + [world.server.address], "client") as (
+                second, end_client):
+        outputs = [os.path.join(runner.folder, f"{number:03}-{name}.out")
+                   for number, name in ((runner.number - 1, "server"), (runner.number, "client"))]
+        deadline = time.monotonic() + runner.patience
+        while not all("pause\n" in pair.read(path) for path in outputs):
+            ended = [end for end in (first, second) if end.poll() is not None]
+            if ended or time.monotonic() > deadline:
+                test.fail("\n".join(map(pair.read, outputs)))
+            time.sleep(0.02)
+        paused = Paused((first, second), outputs)
+        yield paused
+        writer = os.open(fifo, os.O_RDWR)  # does not wait for a reader
+        paused.both = pair.Both(end_server(), end_client())
+        os.close(writer)
