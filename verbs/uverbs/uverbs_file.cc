@@ -1,6 +1,6 @@
 #include "verbs/uverbs/uverbs_file.h"
 
-#include <new>
+#include <exception>
 
 #include <rdma/rdma_user_ioctl_cmds.h>
 
@@ -71,7 +71,7 @@ ssize_t UverbsFile::write(const void* data, std::size_t size) {
     if (!status) status = run_write(address, size);
     const int error = finish(*status, "write");
     return error != 0 ? error : static_cast<ssize_t>(size);
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     return -ENOMEM;
   }
 }
@@ -82,7 +82,7 @@ int UverbsFile::ioctl(unsigned long request, void* argument) {
   try {
     const auto access = context_.host().access();
     return finish(uverbs::run_ioctl(context_, address_of(argument)), "ioctl");
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     return -ENOMEM;
   }
 }

@@ -1,5 +1,8 @@
 #include "verbs/uverbs/uverbs_node.h"
 
+#include <cerrno>
+#include <exception>
+
 #include "verbs/preload/quiet.h"
 
 namespace urxe::verbs {
@@ -10,11 +13,17 @@ tl::expected<OpenedFile, int> UverbsNode::open(int) {
   if (!lease) return tl::unexpected(lease.error());
   auto rings = RingMemory::create();
   if (!rings) return tl::unexpected(rings.error());
-  const auto fd = (*rings)->descriptor();
-  if (!fd) return tl::unexpected(fd.error());
-  return OpenedFile{.fd = *fd,
-                    .file = std::make_shared<UverbsFile>(config_, *std::move(lease), dispatcher_,
-                                                         *std::move(rings), abi_)};
+  try {
+    OpenedFile opened;
+    opened.file =
+        std::make_shared<UverbsFile>(config_, *std::move(lease), dispatcher_, *rings, abi_);
+    const auto fd = (*rings)->descriptor();
+    if (!fd) return tl::unexpected(fd.error());
+    opened.fd = *fd;
+    return opened;
+  } catch (const std::exception&) {
+    return tl::unexpected(ENOMEM);
+  }
 }
 
 void UverbsNode::after_fork_in_child() {

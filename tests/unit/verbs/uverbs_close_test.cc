@@ -119,3 +119,20 @@ TEST_CASE("the objects of two files on one device are strangers") {
   first.close_file();
   CHECK(setup.census().pds == 1);
 }
+
+TEST_CASE(
+    "after a fork the inherited descriptors are closed, and files that are opened then work") {
+  UverbsSetup setup;
+  UverbsClient inherited(setup.node, Front::write);
+  inherited.open_context();
+  const int channel = inherited.channel();
+  setup.node.after_fork_in_child();
+  char byte = 0;
+  CHECK(read(channel, &byte, 1) == 0);  // the other end is gone
+  UverbsClient fresh(setup.node, Front::ioctl);
+  const int async = fresh.open_context();
+  setup.source.device().listener()->async_event({emulator::AsyncEventType::port_active, {}});
+  ib_uverbs_async_event_desc event{};
+  REQUIRE(read(async, &event, sizeof(event)) == sizeof(event));
+  CHECK(event.element == 1);
+}
