@@ -55,6 +55,7 @@ Result<CompletionQueue*> Device::create_cq(CompletionSink& sink) {
   return &cqs_.emplace(engine_.events, sink);
 }
 
+// IBA C11-17
 Result<void> Device::destroy(CompletionQueue& cq) {
   if (auto unused = refuse_if_used(cq, "completion queue"); !unused) return unused;
   engine_.events.forget(cq);

@@ -10,14 +10,14 @@
 namespace urxe::verbs::uverbs {
 namespace {
 
-Status check_size(const Context& context, std::uint32_t cqe) {
-  const std::uint32_t limit = const_cast<Context&>(context).device().options().limits.max_cqe;
+Status check_size(Context& context, std::uint32_t cqe) {
+  const std::uint32_t limit = context.device().options().limits.max_cqe;
   if (cqe > 0 && cqe <= limit) return {};
   return refuse(EINVAL,
                 fmt::format("cqe is {}; a completion queue has 1 to {} entries", cqe, limit));
 }
 
-Status check(const Context& context, const CqSpec& spec) {
+Status check(Context& context, const CqSpec& spec) {
   if (spec.vector >= completion_vectors()) {
     return refuse(EINVAL, fmt::format("there is no completion vector {}, only {}", spec.vector,
                                       completion_vectors()));

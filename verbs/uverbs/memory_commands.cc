@@ -175,10 +175,4 @@ Status dealloc_mw(Context& context, const Command& command) {
   return {};
 }
 
-Status keep_if(const Status& told, Context& context, Object& object) {
-  if (!told) [[maybe_unused]]
-    const auto destroyed = context.destroy(object);
-  return told;
-}
-
 }  // namespace urxe::verbs::uverbs

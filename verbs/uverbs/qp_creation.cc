@@ -40,8 +40,8 @@ struct Parts {
   SrqObject* srq = nullptr;
 };
 
-Outcome<Parts> find_parts(const Context& context, const QpSpec& spec) {
-  const ObjectTable& objects = const_cast<Context&>(context).objects();
+Outcome<Parts> find_parts(Context& context, const QpSpec& spec) {
+  const ObjectTable& objects = context.objects();
   Parts parts;
   if (spec.has_srq) {
     const auto srq = objects.find<SrqObject>(spec.srq);

@@ -199,6 +199,26 @@ TEST_CASE("completion queues are made and destroyed by ioctl methods of their ow
   CHECK(destroy() == -ENOENT);
 }
 
+TEST_CASE("a completion queue is busy while a queue pair uses it, and told as before") {
+  QueueSetup setup(either_front());
+  const auto sends = setup.client.cq(1);
+  const auto receives = setup.client.cq(2);
+  ib_uverbs_create_qp request = UverbsClient::usual_qp();
+  request.pd_handle = setup.pd;
+  request.send_cq_handle = sends.handle;
+  request.recv_cq_handle = receives.handle;
+  ib_uverbs_create_qp_resp response{};
+  rxe_create_qp_resp driver{};
+  REQUIRE(setup.client.run(IB_USER_VERBS_CMD_CREATE_QP, request, &response, driver_out(driver)) ==
+          0);
+  CHECK(setup.destroy_cq(sends.handle) == -EBUSY);
+  CHECK(setup.destroy_cq(receives.handle) == -EBUSY);
+  CHECK(setup.client.request_notification(sends.handle) == 0);
+  CHECK(setup.destroy_qp(response.qp_handle) == 0);
+  CHECK(setup.destroy_cq(sends.handle) == 0);
+  CHECK(setup.destroy_cq(receives.handle) == 0);
+}
+
 // --- queue pairs
 
 TEST_CASE("a queue pair has at least what was asked for, and says what") {
