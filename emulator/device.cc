@@ -181,10 +181,12 @@ void Device::flush_posted_receives() {
 // --- outputs
 
 std::optional<wire::Outbound> Device::poll_transmit(Time now, wire::MutableBytes slot) {
-  if (const auto mad = gsi_.poll_transmit(slot)) {
-    ++engine_.counters.sent_packets;
-    engine_.counters.sent_bytes += mad->size;
-    return mad;
+  if (gsi_.cm().has_output()) {
+    if (const auto mad = gsi_.poll_transmit(slot)) {
+      ++engine_.counters.sent_packets;
+      engine_.counters.sent_bytes += mad->size;
+      return mad;
+    }
   }
   while (Transmitter* transmitter = engine_.transmitters.front()) {
     auto& qp = static_cast<QueuePair&>(*transmitter);

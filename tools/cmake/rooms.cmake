@@ -21,6 +21,18 @@ if(URXE_SANITIZE)
   target_link_options(urxe_flags INTERFACE -fsanitize=${URXE_SANITIZE})
 endif()
 
+# A release of the library is optimised as a whole: rooms are many small functions in libraries of
+# their own, and calls between them are a fifth of what a small packet costs. Not what else links
+# the rooms, which would take as long to link again and again.
+option(URXE_LTO "Optimise the library across rooms in a release build" ON)
+if(URXE_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+   AND NOT URXE_SANITIZE)
+  target_compile_options(urxe_flags INTERFACE -flto=auto -ffat-lto-objects)
+  # The second: what gcc 12 says of fmt once it is inlined, and what is not so.
+  target_link_options(urxe_flags INTERFACE
+    $<IF:$<BOOL:$<TARGET_PROPERTY:URXE_LTO>>,-flto=auto;-Wno-stringop-overflow,-fno-lto>)
+endif()
+
 # urxe_room(NAME SOURCES file... [USES room-or-library...])
 function(urxe_room name)
   cmake_parse_arguments(room "" "" "SOURCES;USES" ${ARGN})
