@@ -113,6 +113,9 @@ class Device {
   [[nodiscard]] bool has_output() const {
     return !engine_.transmitters.empty() || gsi_.cm().has_output();
   }
+  // While it is on, one request may leave before the acknowledgements that wait. A peer that polls
+  // for a message has it earlier then; one that sleeps is woken twice.
+  void send_requests_first(bool on) { engine_.requests_first = on; }
   [[nodiscard]] bool has_events() const { return !engine_.events.empty(); }
   [[nodiscard]] CompletionQueue* poll_completion_event() {
     return engine_.events.poll_completion_event();

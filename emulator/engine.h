@@ -68,6 +68,7 @@ struct Engine {
         reads(options.read_window) {}
 
   DeviceOptions options;
+  bool requests_first = false;  // Device::send_requests_first
   ProgramMemory& memory;
   KeyTable keys;
   GidTable gids;

@@ -147,13 +147,25 @@ void QueuePair::handle_timer(Time now) {
   settle();
 }
 
+std::optional<wire::Outbound> QueuePair::poll_answer(wire::MutableBytes slot) {
+  const auto size = responder_.poll_transmit(slot);
+  if (!size) return std::nullopt;
+  return wire::Outbound{.path = &context_.path, .size = *size};
+}
+
+std::optional<wire::Outbound> QueuePair::poll_request(Time now, wire::MutableBytes slot) {
+  const auto output = requester_.poll_transmit(now, slot);
+  if (!output) return std::nullopt;
+  return wire::Outbound{.path = output->path, .size = output->size};
+}
+
 std::optional<wire::Outbound> QueuePair::poll_transmit(Time now, wire::MutableBytes slot) {
-  std::optional<wire::Outbound> outbound;
-  if (const auto size = responder_.poll_transmit(slot)) {
-    outbound = wire::Outbound{.path = &context_.path, .size = *size};
-  } else if (const auto output = requester_.poll_transmit(now, slot)) {
-    outbound = wire::Outbound{.path = output->path, .size = output->size};
-  }
+  // What answers read from memory goes at once.
+  const bool request_first =
+      context_.engine.requests_first && !sent_request_ && !responder_.reads_memory();
+  auto outbound = request_first ? poll_request(now, slot) : poll_answer(slot);
+  sent_request_ = request_first && outbound;
+  if (!outbound) outbound = request_first ? poll_answer(slot) : poll_request(now, slot);
   settle();
   return outbound;
 }

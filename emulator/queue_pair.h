@@ -79,6 +79,8 @@ class QueuePair final : public Shared,
   void enter_state(QpState from, QpState to);
   void enter_error();
 
+  [[nodiscard]] std::optional<wire::Outbound> poll_answer(wire::MutableBytes slot);
+  [[nodiscard]] std::optional<wire::Outbound> poll_request(Time now, wire::MutableBytes slot);
   [[nodiscard]] bool accepts(const wire::Packet& packet, const wire::Inbound& inbound);
   [[nodiscard]] bool accepts_keys(const wire::Packet& packet);
   void note_established();
@@ -93,6 +95,7 @@ class QueuePair final : public Shared,
   Completer completer_;
   Responder responder_;
   SendSource& send_source_;
+  bool sent_request_ = false;  // by the last poll_transmit, before what waited to be answered
   bool drain_is_pending_ = false;
   bool established_ = false;
 };

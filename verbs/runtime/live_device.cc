@@ -51,6 +51,7 @@ void LiveDevice::on_packet(Time now, const wire::Inbound& packet) {
 }
 
 void LiveDevice::collect(Time now) {
+  device_.send_requests_first(is_watched_.load(std::memory_order_relaxed));
   while (device_.has_output()) {
     const wire::MutableBytes slot = fabric_->reserve();
     if (slot.empty()) return flush(now);
@@ -111,8 +112,9 @@ LiveDevice::Turn LiveDevice::serve(std::size_t hold_from) {
   const std::scoped_lock lock(mutex_);
   announced_ = kNever;  // it will ask for the deadline again
   const Time now = monotonic_now();
-  const Turn turn = move_packets(now);
+  Turn turn = move_packets(now);
   if (turn.packets < hold_from || unanswered_ >= kMostUnanswered) answer(now);
+  turn.has_events = device_.has_events();
   publish();
   return turn;
 }

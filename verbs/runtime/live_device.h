@@ -57,6 +57,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   struct Turn {
     std::size_t packets = 0;    // that came
     bool has_requests = false;  // not only answers to what the program posted
+    bool has_events = false;    // somebody sleeps until a completion comes
   };
   Turn serve(std::size_t hold_from);
   void wait_for(std::vector<pollfd>& descriptors);

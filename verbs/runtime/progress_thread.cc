@@ -23,7 +23,10 @@ constexpr Duration kLastTakeover = 200us;
 // at memory meanwhile, may need this core.
 constexpr std::size_t kStreamPackets = 8;
 constexpr std::size_t kHoldNothing = SIZE_MAX;
-constexpr Duration kLinger = 20us;
+// It looks longer the more often that brought something.
+constexpr Duration kShortestLinger = 2us;
+constexpr Duration kFirstLinger = 20us;
+constexpr Duration kMostLinger = 50us;
 constexpr Duration kLongestLinger = 1ms;  // then it looks after the rest of its duties
 
 timespec to_timespec(Duration duration) {
@@ -118,6 +121,7 @@ void* ProgressThread::entry(void* self) {
 
 void ProgressThread::run() {
   takeover_ = kFirstTakeover;
+  linger_ = kFirstLinger;
   while (!stopping_.load()) {
     const auto held = devices();
     if (!yields_) rearm(held);  // else the program's moves see to it
@@ -126,14 +130,11 @@ void ProgressThread::run() {
   }
 }
 
+// A timer that fires too early costs less than one that is set again for every packet.
 void ProgressThread::rearm(const std::vector<std::shared_ptr<LiveDevice>>& held) {
   Time earliest = kNever;
   for (const auto& device : held) earliest = std::min(earliest, device->deadline());
-  {
-    const std::scoped_lock lock(mutex_);
-    armed_ = kNever;
-  }
-  if (earliest != kNever) arm(earliest);
+  arm(earliest);
 }
 
 bool ProgressThread::is_polled(const std::vector<std::shared_ptr<LiveDevice>>& held, Time since) {
@@ -167,11 +168,16 @@ bool ProgressThread::wait(const std::vector<std::shared_ptr<LiveDevice>>& held) 
 }
 
 void ProgressThread::clear_wake_descriptors() {
-  std::uint64_t ignored = 0;
-  for (std::size_t i = 0; i < 2; ++i) {
-    if ((descriptors_[i].revents & POLLIN) == 0) continue;
-    [[maybe_unused]] const ssize_t got = ::read(descriptors_[i].fd, &ignored, sizeof(ignored));
-  }
+  const auto clear = [](const pollfd& descriptor) {
+    std::uint64_t ignored = 0;
+    if ((descriptor.revents & POLLIN) == 0) return;
+    [[maybe_unused]] const ssize_t got = ::read(descriptor.fd, &ignored, sizeof(ignored));
+  };
+  clear(descriptors_[0]);
+  if (descriptors_[1].revents == 0) return;
+  const std::scoped_lock lock(mutex_);  // or the next time that it is armed for is lost
+  clear(descriptors_[1]);
+  armed_ = kNever;
 }
 
 LiveDevice::Turn ProgressThread::serve_once(const std::vector<std::shared_ptr<LiveDevice>>& held,
@@ -181,6 +187,7 @@ LiveDevice::Turn ProgressThread::serve_once(const std::vector<std::shared_ptr<Li
     const LiveDevice::Turn turn = device->serve(hold_from);
     sum.packets += turn.packets;
     sum.has_requests = sum.has_requests || turn.has_requests;
+    sum.has_events = sum.has_events || turn.has_events;
   }
   return sum;
 }
@@ -188,12 +195,15 @@ LiveDevice::Turn ProgressThread::serve_once(const std::vector<std::shared_ptr<Li
 void ProgressThread::linger(const std::vector<std::shared_ptr<LiveDevice>>& held, Time since) {
   Time now = monotonic_now();
   Time last_packet = now;
-  while (now < last_packet + kLinger && now < since + kLongestLinger &&
+  bool brought = false;
+  while (now < last_packet + linger_ && now < since + kLongestLinger &&
          !is_moved_by_program(held, now)) {
     const bool came = serve_once(held, 1).packets > 0;
     now = monotonic_now();
     if (came) last_packet = now;
+    brought = brought || came;
   }
+  linger_ = brought ? std::min(2 * linger_, kMostLinger) : std::max(linger_ / 2, kShortestLinger);
   serve_once(held, kHoldNothing);
 }
 
@@ -203,11 +213,12 @@ void ProgressThread::serve(const std::vector<std::shared_ptr<LiveDevice>>& held,
   if (yields_) set_yields(held, false);
   const LiveDevice::Turn turn = serve_once(held, kStreamPackets);
   if (turn.packets >= kStreamPackets) linger(held, now);
-  // Whoever took the packets this time: a program that polls is better without this thread. One
-  // that posts looks for completions soon. But requests may be what a program waits for that looks
-  // at memory.
-  const bool is_disturbed = is_polled(held, now - kFirstTakeover) ||
-                            (!turn.has_requests && is_moved_by_program(held, now));
+  // Whoever took the packets this time: a program that polls is better without this thread, if it
+  // does not sleep. One that posts looks for completions soon. But requests may be what a program
+  // waits for that looks at memory.
+  const bool is_disturbed =
+      !turn.has_events && (is_polled(held, now - kFirstTakeover) ||
+                           (!turn.has_requests && is_moved_by_program(held, now)));
   if (by_socket) disturbances_ = is_disturbed ? disturbances_ + 1 : 0;
   if (disturbances_ >= kDisturbancesToYield) set_yields(held, true);
 }

@@ -54,7 +54,7 @@ class ProgressThread final : public ProgressWaker {
   static LiveDevice::Turn serve_once(const std::vector<std::shared_ptr<LiveDevice>>& devices,
                                      std::size_t hold_from);
   // Goes on while packets come and the program does not poll.
-  static void linger(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time since);
+  void linger(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time since);
   void set_yields(const std::vector<std::shared_ptr<LiveDevice>>& devices, bool yields);
   void rearm(const std::vector<std::shared_ptr<LiveDevice>>& devices);
   void clear_wake_descriptors();
@@ -77,12 +77,13 @@ class ProgressThread final : public ProgressWaker {
   std::condition_variable round_ended_;
   std::uint64_t rounds_ = 0;  // how often the thread asked which devices there are
   std::vector<std::shared_ptr<LiveDevice>> devices_;
-  Time armed_ = kNever;
+  Time armed_ = kNever;  // when the timer wakes the thread
 
   // Only the thread itself uses these.
   std::vector<pollfd> descriptors_;
   bool yields_ = false;             // the program polls: stay out of its way
   std::uint32_t disturbances_ = 0;  // in a row: it was woken while the program polled
+  Duration linger_{};               // how long it looks for more of a stream
   Duration takeover_{};             // how long no poll must have come before taking over
 };
 
