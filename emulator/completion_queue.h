@@ -15,7 +15,8 @@ enum class Notify : std::uint8_t { nothing, solicited, any };
 // Owner: the device. The entries themselves live in the sink.
 class CompletionQueue : public Shared {
  public:
-  CompletionQueue(EventQueue& events, CompletionSink& sink) : events_(events), sink_(&sink) {}
+  CompletionQueue(EventQueue& events, Explanations& explanations, CompletionSink& sink)
+      : events_(events), explanations_(explanations), sink_(&sink) {}
 
   // Arms the queue: the next completion (or the next solicited or failed one) makes one event.
   // Asking for less than what is armed changes nothing (IBTA C11-32).
@@ -30,7 +31,10 @@ class CompletionQueue : public Shared {
   [[nodiscard]] Notify armed() const { return armed_; }
 
  private:
+  void overflow(const Completion& completion);
+
   EventQueue& events_;
+  Explanations& explanations_;
   CompletionSink* sink_;
   Notify armed_ = Notify::nothing;
   bool overflowed_ = false;

@@ -52,7 +52,7 @@ Result<CompletionQueue*> Device::create_cq(CompletionSink& sink) {
   if (cqs_.size() >= options().limits.max_cq) {
     return fail(Failure::no_memory, "all completion queues are in use");
   }
-  return &cqs_.emplace(engine_.events, sink);
+  return &cqs_.emplace(engine_.events, engine_.explanations, sink);
 }
 
 // IBA C11-17

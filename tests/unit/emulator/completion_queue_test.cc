@@ -19,8 +19,9 @@ struct Cq {
     return told;
   }
   EventQueue events;
+  Explanations explanations;
   CompletionDouble sink;
-  CompletionQueue cq{events, sink};
+  CompletionQueue cq{events, explanations, sink};
 };
 
 TEST_CASE("a queue that is not armed makes no event") {
@@ -67,6 +68,7 @@ TEST_CASE("arming makes no event for what is there already") {
 
 TEST_CASE("an overflow is told once, and nothing more is said") {
   Cq t(1);
+  t.explanations.listen(true);
   CHECK_FALSE(t.tells());
   t.cq.request_notification(Notify::any);
   CHECK_FALSE(t.tells());
@@ -77,6 +79,7 @@ TEST_CASE("an overflow is told once, and nothing more is said") {
   CHECK(event->type == AsyncEventType::cq_error);
   CHECK(std::get<CompletionQueue*>(event->source) == &t.cq);
   CHECK_FALSE(t.events.poll_async_event());
+  CHECK(t.explanations.take().size() == 1);
 }
 
 }  // namespace
