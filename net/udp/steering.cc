@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <set>
 
 #include <linux/filter.h>
@@ -36,7 +37,10 @@ constexpr Duration kLastPause = 5s;
 constexpr std::uint32_t kAny = 0xFFFFFFFF;
 
 int attach(int socket, int option, std::vector<sock_filter>& code) {
-  const sock_fprog program{.len = static_cast<unsigned short>(code.size()), .filter = code.data()};
+  sock_fprog program;
+  std::memset(&program, 0, sizeof(program));  // the padding, too: valgrind sees the kernel read it
+  program.len = static_cast<unsigned short>(code.size());
+  program.filter = code.data();
   return setsockopt(socket, SOL_SOCKET, option, &program, sizeof(program)) == 0 ? 0 : errno;
 }
 
