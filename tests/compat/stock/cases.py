@@ -9,6 +9,7 @@ The environment of the tests (CMakeLists.txt) chooses:
 import contextlib
 import os
 import re
+import tempfile
 import time
 import unittest
 
@@ -41,8 +42,7 @@ class InWorld(unittest.TestCase):
             skip(f"cannot run as {' or '.join(wanted)} here")
 
     def runner(self, user=None, **options):
-        folder = os.path.join(self.folder, f"{self.id().rsplit('.', 1)[-1]}-{id(options):x}")
-        os.makedirs(folder, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix=self.id().rsplit(".", 1)[-1] + "-", dir=self.folder)
         os.chmod(folder, 0o777)
         return pair.Runner(self.world, user or self.users[-1], folder, **options)
 
