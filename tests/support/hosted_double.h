@@ -36,7 +36,7 @@ class HostedDouble final : public verbs::HostedDevice {
 
  private:
   emulator::Device& device() override { return device_; }
-  void lock() override { mutex_.lock(); }
+  void lock(Haste) override { mutex_.lock(); }
   void unlock() override { mutex_.unlock(); }
   void settle(Haste haste) override;
 

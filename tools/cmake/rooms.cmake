@@ -8,7 +8,7 @@ target_compile_options(urxe_flags INTERFACE
   -fno-strict-aliasing
   -Wno-missing-field-initializers  # what a designated initialiser leaves out has its default
   # What gcc 12 says of std::string and of fmt once they are inlined, and what is not so.
-  "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-stringop-overflow>")
+  "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-stringop-overflow;-Wno-maybe-uninitialized>")
 target_include_directories(urxe_flags INTERFACE ${PROJECT_SOURCE_DIR})
 if(URXE_SANITIZE)
   target_compile_options(urxe_flags INTERFACE

@@ -47,7 +47,7 @@ class HostedDevice {
   class Access {
    public:
     explicit Access(HostedDevice& host, Haste haste) : host_(&host), haste_(haste) {
-      host_->lock();
+      host_->lock(haste);
     }
     ~Access() {
       host_->settle(haste_);
@@ -75,7 +75,7 @@ class HostedDevice {
 
  protected:
   virtual emulator::Device& device() = 0;
-  virtual void lock() = 0;
+  virtual void lock(Haste haste) = 0;
   virtual void unlock() = 0;
   virtual void settle(Haste haste) = 0;
 };

@@ -53,8 +53,16 @@ void LiveDevice::on_packet(Time now, const wire::Inbound& packet) {
 void LiveDevice::collect(Time now) {
   device_.send_requests_first(is_watched_.load(std::memory_order_relaxed));
   while (device_.has_output()) {
-    const wire::MutableBytes slot = fabric_->reserve();
-    if (slot.empty()) return flush(now);
+    wire::MutableBytes slot = fabric_->reserve();
+    if (slot.empty()) {  // what filled the fabric is on its way by now, perhaps
+      holds_packets_ = true;
+      flush(now);
+      if (!fabric_is_full_) slot = fabric_->reserve();
+    }
+    if (slot.empty()) {
+      holds_packets_ = true;  // the next move tries again
+      return;
+    }
     const auto outbound = device_.poll_transmit(now, slot);
     if (!outbound) return;
     fabric_->commit(now, *outbound);
@@ -124,7 +132,14 @@ void LiveDevice::after_fork_in_child() {
   mutex_.unlock();
 }
 
-// --- what the lock's holder leaves behind
+// --- what the lock's holder finds and leaves
+
+void LiveDevice::lock(Haste haste) {
+  users_.fetch_add(1, std::memory_order_relaxed);
+  mutex_.lock();
+  // A command may end what has acknowledgements to send: they were earned before it.
+  if (haste == Haste::now && (unanswered_ > 0 || holds_packets_)) answer(monotonic_now());
+}
 
 void LiveDevice::settle(Haste haste) {
   device_.flush_posted_receives();

@@ -41,6 +41,8 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
 
   void set_listener(DeviceListener* listener) override { listener_ = listener; }
   void drive() override;
+  // Sends what waits for others. The program ends, by exit or by return from main.
+  void at_exit() { const Access all = access(); }
   int join(const wire::IpAddress& group) override { return fabric_->join(group); }
   int leave(const wire::IpAddress& group) override { return fabric_->leave(group); }
 
@@ -79,10 +81,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
 
  private:
   emulator::Device& device() override { return device_; }
-  void lock() override {
-    users_.fetch_add(1, std::memory_order_relaxed);
-    mutex_.lock();
-  }
+  void lock(Haste haste) override;
   void unlock() override {
     mutex_.unlock();
     users_.fetch_sub(1, std::memory_order_relaxed);

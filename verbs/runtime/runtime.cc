@@ -205,7 +205,10 @@ std::uint64_t Runtime::fabric_counter(const std::string& name, std::string_view 
 
 void Runtime::at_exit() {
   const std::scoped_lock lock(mutex_);
-  for (const auto& running : running_) running->report_faults();
+  for (const auto& running : running_) {
+    running->device->at_exit();
+    running->report_faults();
+  }
 }
 
 // --- fork

@@ -44,7 +44,7 @@ class Runtime {
   // What its fabric has counted by a name of UdpFabric's; 0 if it does not run.
   [[nodiscard]] std::uint64_t fabric_counter(const std::string& name, std::string_view counter);
 
-  // The program ends: says what the faults did on devices that are still open.
+  // The program ends: devices that are open send what they have, and say what the faults did.
   void at_exit();
 
   // Around a fork: nothing is in progress while it happens.
