@@ -12,7 +12,6 @@ namespace urxe::emulator {
 namespace {
 
 constexpr unsigned kQpnIndexBits = 14;
-constexpr unsigned kCommIdIndexBits = 22;
 constexpr std::uint32_t kCommIdIndexMask = (1U << kCommIdIndexBits) - 1;
 
 // Linux's CMA_CM_RESPONSE_TIMEOUT and CMA_MAX_CM_RETRIES.

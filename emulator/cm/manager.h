@@ -25,6 +25,13 @@
 
 namespace urxe::emulator {
 
+// A communication id is a process slot of ten bits, that of the device's queue pair numbers, above
+// a number.
+inline constexpr unsigned kCommIdIndexBits = 22;
+[[nodiscard]] constexpr std::uint32_t slot_of(wire::CommId id) {
+  return id.value() >> kCommIdIndexBits;
+}
+
 // What an end says about its queue pair. `private_data` is borrowed for the call.
 struct QpOffer {
   wire::Qpn qpn;

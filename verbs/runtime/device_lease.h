@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <tl/expected.hpp>
@@ -18,6 +19,11 @@ class DeviceLease {
   [[nodiscard]] virtual HostedDevice& device() = 0;
   // What the fabric counts besides the device, by the names that docs/counters.md lists.
   [[nodiscard]] virtual std::uint64_t fabric_counter(std::string_view name) = 0;
+
+  // Claims a name among all processes of this network namespace: what is meant for it is handed
+  // over to us. Returns 0 or an errno; EADDRINUSE if another has it. Not with the device locked.
+  [[nodiscard]] virtual int claim_name(const std::string& /*name*/) { return 0; }
+  virtual void release_name(const std::string& /*name*/) {}
 };
 
 // Where a node gets its device from when it is opened.

@@ -32,6 +32,14 @@ class DeviceListener {
   virtual void catch_up() {}
 };
 
+// Who is told about connections. Called with the device's lock held, one event at a time; it may
+// give commands to the device's connection manager.
+class CmListener {
+ public:
+  virtual ~CmListener() = default;
+  virtual void cm_event(emulator::Device& device, const emulator::CmEvent& event) = 0;
+};
+
 // The outside of a hosted device, as the command handlers see it. The real one is tied to sockets,
 // the clock and the progress thread; tests tie one to nothing.
 class HostedDevice {
@@ -65,6 +73,10 @@ class HostedDevice {
   [[nodiscard]] Access access(Haste haste = Haste::now) { return Access(*this, haste); }
 
   virtual void set_listener(DeviceListener* listener) = 0;
+  void set_cm_listener(CmListener* listener) {
+    const auto locked = access();
+    cm_listener_ = listener;
+  }
   // Moves packets once, without blocking: what a polling program calls while it finds nothing.
   virtual void drive() = 0;
 
@@ -78,6 +90,17 @@ class HostedDevice {
   virtual void lock(Haste haste) = 0;
   virtual void unlock() = 0;
   virtual void settle(Haste haste) = 0;
+
+  // Takes the connection manager's events to the listener, with the lock held.
+  void publish_cm_events() {
+    emulator::Device& hosted = device();
+    while (const auto event = hosted.cm().poll_event()) {
+      if (cm_listener_ != nullptr) cm_listener_->cm_event(hosted, *event);
+    }
+  }
+
+ private:
+  CmListener* cm_listener_ = nullptr;
 };
 
 }  // namespace urxe::verbs

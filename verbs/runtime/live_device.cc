@@ -162,6 +162,10 @@ void LiveDevice::settle(Haste haste) {
 }
 
 void LiveDevice::publish() {
+  if (device_.cm().has_events()) {
+    publish_cm_events();
+    if (device_.has_output()) answer(monotonic_now());
+  }
   if (listener_ != nullptr && device_.has_events()) {
     while (emulator::CompletionQueue* cq = device_.poll_completion_event()) {
       listener_->completion_event(*cq);

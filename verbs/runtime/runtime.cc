@@ -32,6 +32,7 @@ emulator::DeviceOptions device_options(const DeviceConfig& config, int receive_b
   emulator::DeviceOptions options;
   options.port_mtu = mtu_of(config.active_mtu);
   options.seed = std::random_device{}();
+  options.node_guid = config.guid;
   const auto room = static_cast<std::uint32_t>(receive_buffer / kBufferPerPayloadByte);
   // The peer's buffer is probably as large as ours.
   options.max_window = std::clamp(room / 2, options.min_window, options.max_window);
@@ -97,6 +98,14 @@ class Runtime::Lease final : public DeviceLease {
   [[nodiscard]] std::uint64_t fabric_counter(std::string_view name) override {
     return running_->fabric_counter(name);
   }
+  [[nodiscard]] int claim_name(const std::string& name) override {
+    const auto locked = running_->device->access();
+    return running_->fabric->claim_name(name);
+  }
+  void release_name(const std::string& name) override {
+    const auto locked = running_->device->access();
+    running_->fabric->release_name(name);
+  }
 
  private:
   Runtime& runtime_;
@@ -132,6 +141,7 @@ tl::expected<std::shared_ptr<Runtime::Running>, net::Error> Runtime::start(
   auto running = std::make_shared<Running>();
   running->name = config.name;
   running->fabric = udp->get();
+  running->fabric->set_mad_router(&mad_router_);
   const auto options = device_options(config, (*udp)->receive_buffer());
   const net::Slot slot = (*udp)->slots().front().slot;
   auto fabric = decorate(*std::move(udp), *running);

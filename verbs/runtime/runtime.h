@@ -16,6 +16,7 @@
 #include "verbs/runtime/device_lease.h"
 #include "verbs/runtime/fault_guard.h"
 #include "verbs/runtime/live_device.h"
+#include "verbs/runtime/mad_router.h"
 #include "verbs/runtime/progress_thread.h"
 #include "verbs/runtime/settings.h"
 
@@ -65,6 +66,7 @@ class Runtime {
       std::unique_ptr<net::Fabric> fabric, Running& running);
 
   RuntimeOptions options_;
+  CmMadRouter mad_router_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Running>> running_;
   std::unique_ptr<ProgressThread> progress_;
