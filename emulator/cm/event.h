@@ -15,7 +15,7 @@ enum class CmEventKind : std::uint8_t {
   reply_received,        // CmRep: confirm or reject
   established,           // RTU, or what was taken for one
   rejected,              // CmRej
-  disconnect_requested,  // DREQ: answer with disconnect or release
+  disconnect_requested,  // DREQ, which was agreed to
   disconnected,          // DREP: the peer agreed
   request_timed_out,     // nobody answered a REQ
   reply_timed_out,       // nobody answered a REP

@@ -349,9 +349,7 @@ Result<void> ConnectionManager::disconnect(Time now, wire::CommId id) {
     send_disconnect(now, connection);
     return {};
   }
-  if (connection.state == CmState::disconnect_received) {
-    send_body(connection,
-              wire::CmDrep{.local_id = connection.id, .remote_id = connection.remote_id});
+  if (connection.state == CmState::disconnect_received) {  // the DREP was sent at once
     enter_time_wait(now, connection);
     return {};
   }
@@ -384,16 +382,13 @@ void ConnectionManager::release(Time now, wire::CommId id) {
     case CmState::reply_received:
       send_reject(connection, wire::RejectReason::consumer_defined, {}, {});
       break;
-    case CmState::disconnect_received:
-      send_body(connection,
-                wire::CmDrep{.local_id = connection.id, .remote_id = connection.remote_id});
-      break;
     case CmState::resolution_received:
       send_body(connection, wire::CmSidrRep{.request_id = connection.remote_id,
                                             .status = wire::SidrStatus::rejected,
                                             .service = connection.service});
       break;
     case CmState::idle:
+    case CmState::disconnect_received:
     case CmState::time_wait:
     case CmState::resolution_sent:
       break;

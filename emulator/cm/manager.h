@@ -102,7 +102,7 @@ class ConnectionManager {
   Result<void> confirm(Time now, wire::CommId id);
   // Answers a REQ or a REP with a REJ.
   Result<void> reject(Time now, wire::CommId id, wire::RejectReason reason, wire::Bytes data);
-  // Asks for the end, or agrees to it. Fails if the connection is not established.
+  // Asks for the end, or takes note of it. Fails if the connection is not established.
   Result<void> disconnect(Time now, wire::CommId id);
   // The queue pair received a message: the RTU need not come any more.
   Result<void> note_established(wire::CommId id);

@@ -314,13 +314,13 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmDreq& dreq) {
     case CmState::established:
       stop_waiting(*connection);
       connection->state = CmState::disconnect_received;
-      connection->transaction = in.message.transaction;
-      if (!connection->released) {
-        return publish(CmEventKind::disconnect_requested, *connection, in.message);
-      }
+      // Linux leaves the answer to the user. A user that has crashed, or is slow, would keep the
+      // peer waiting for a minute, and there is nothing that it could say but yes.
       agree();
-      return erase(*connection);
+      if (connection->released) return erase(*connection);
+      return publish(CmEventKind::disconnect_requested, *connection, in.message);
     // Also after the time wait, which is shorter than the time after which a DREQ comes again.
+    case CmState::disconnect_received:
     case CmState::time_wait:
     case CmState::idle:
       note_repetition(in);

@@ -40,7 +40,7 @@ class CmHost final : public verbs::HostedDevice {
  private:
   friend class CmNetwork;
   emulator::Device& device() override { return device_; }
-  void lock() override {}
+  void lock(Haste) override {}
   void unlock() override {}
   void settle(Haste haste) override;
 

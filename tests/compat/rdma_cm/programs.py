@@ -1,0 +1,202 @@
+"""Debian's rdma_cm programs on urxe, unmodified: programs.py WORLD [CASE...]"""
+
+import contextlib
+import dataclasses
+import filecmp
+import os
+import re
+import subprocess
+import sys
+import time
+
+from tests.compat import nodes, pair
+
+PORT_SPACES = {"tcp": 0x0106, "udp": 0x0111, "ib": 0x013F}
+PATIENCE = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    server: str
+    client: str
+    port: int
+    space: str = "tcp"
+    says: str = ""  # a pattern that one of them must print
+    server_ends: bool = True  # by itself, with status 0
+    clients: int = 1
+    v6: bool = False
+
+
+# In commands: S is the server's address, C the client's. udpong is missing: the datagram sockets of
+# librdmacm make address handles without a GRH, which no RoCE device takes.
+CASES = {
+    "rping": Case("rping -s -a S -v -V -C 20", "rping -c -a S -v -V -C 20", 7174,
+                  says="ping data: rdma-ping-19"),
+    "rping-wildcard": Case("rping -s -C 10", "rping -c -a S -I C -C 10", 7174),
+    "rping-sizes": Case("rping -s -a S -V -S 60000 -C 5", "rping -c -a S -V -S 60000 -C 5", 7174),
+    "rping-persistent": Case("rping -s -P -a S", "rping -c -a S -V -C 5", 7174,
+                             server_ends=False, clients=8),
+    "rping-own-qp": Case("rping -s -q -a S -C 5", "rping -c -q -a S -V -C 5", 7174),
+    "rping-v6": Case("rping -s -a S -V -C 10", "rping -c -a S -V -C 10", 7174, v6=True),
+    "ucmatose": Case("ucmatose -c 100", "ucmatose -s S -c 100", 7471, says="test complete"),
+    "ucmatose-bind": Case("ucmatose -b S", "ucmatose -s S -b C", 7471, says="return status 0"),
+    "ucmatose-migrate": Case("ucmatose -m", "ucmatose -s S -m", 7471, says="return status 0"),
+    "ucmatose-options": Case("ucmatose -a 20 -t 104 -C 20 -S 2000",
+                             "ucmatose -s S -a 20 -t 104 -C 20 -S 2000", 7471,
+                             says="return status 0"),
+    "ucmatose-ib": Case("ucmatose -P ib -b S", "ucmatose -s S -P ib", 7471, space="ib",
+                        says="return status 0"),
+    "ucmatose-v6": Case("ucmatose -b S -f ipv6", "ucmatose -s S -f ipv6", 7471, v6=True,
+                        says="return status 0"),
+    "udaddy": Case("udaddy", "udaddy -s S", 7174, space="udp", says="return status 0"),
+    "udaddy-many": Case("udaddy -c 10 -b S -S 1000", "udaddy -s S -c 10 -S 1000", 7174, space="udp",
+                        says="return status 0"),
+    "rdma_client": Case("rdma_server -s S", "rdma_client -s S", 7471, says="rdma_client: end 0"),
+    "cmtime": Case("cmtime -c 200", "cmtime -s S -c 200", 7471, says="disconnect",
+                   server_ends=False),
+    "rstream": Case("rstream", "rstream -s S -S all", 7471, says="64_lat|latency|usec"),
+    "rstream-verify": Case("rstream -T v", "rstream -s S -T v -S 65536 -C 100", 7471),
+    "rstream-async": Case("rstream -T a -T v", "rstream -s S -T a -T v -S 4096 -C 100", 7471),
+    "rstream-nonblocking": Case("rstream -T n -T v", "rstream -s S -T n -T v -S 4096 -C 100",
+                                7471),
+    "rstream-blocking": Case("rstream -T b", "rstream -s S -T b -S 4096 -C 100", 7471),
+    "rstream-resolve": Case("rstream -T r", "rstream -s S -T r -S 4096 -C 100", 7471),
+    "riostream": Case("riostream", "riostream -s S -S all", 7471),
+    "riostream-verify": Case("riostream -T v", "riostream -s S -T v -S 65536 -C 100", 7471),
+    "qperf": Case("qperf", "qperf S -cm 1 -t 2 rc_bw rc_lat", 19765, space="socket",
+                  server_ends=False, says="rc_bw"),
+}
+for tool in ("send_bw", "send_lat", "write_bw", "write_lat", "read_bw", "read_lat", "atomic_bw",
+             "atomic_lat"):
+    count = "-n 1000" if tool.endswith("lat") else "-n 1000 -s 8192"
+    if tool.startswith("atomic"):
+        count = "-n 1000"
+    CASES[f"ib_{tool}"] = Case(f"ib_{tool} -R -p 18515 {count}", f"ib_{tool} -R -p 18515 {count} S",
+                               18515, says="#bytes")
+for tool in ("send_bw", "send_lat"):
+    CASES[f"ib_{tool}-ud"] = Case(f"ib_{tool} -R -c UD -p 18515 -n 500 -s 1024",
+                                  f"ib_{tool} -R -c UD -p 18515 -n 500 -s 1024 S", 18515,
+                                  says="#bytes")
+
+
+def address_of(node, v6):
+    if not v6:
+        return node.address
+    command = list(node.prefix) + ["ip", "-6", "-o", "address", "show", "scope", "global"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    match = re.search(r"inet6 ([0-9a-f:]+)", text)
+    return match.group(1) if match else "::1"
+
+
+def listens(node, case):
+    """Whether somebody has claimed the case's service, or listens on TCP where that comes first."""
+    if case.space == "socket":  # one of the kernel's
+        text = "".join(read_in(node, f"/proc/net/{kind}") for kind in ("tcp", "tcp6"))
+        return f":{case.port:04X} " in text
+    service = PORT_SPACES[case.space] << 16 | case.port
+    return f"urxe/name/cm/{service:016x}/" in read_in(node, "/proc/net/unix")
+
+
+def read_in(node, path):
+    return subprocess.run(list(node.prefix) + ["cat", path], capture_output=True, text=True,
+                          check=True, timeout=20).stdout
+
+
+def wait_until(condition, process, seconds=20):
+    deadline = time.monotonic() + seconds * nodes.SLOWNESS
+    while time.monotonic() < deadline and process.poll() is None:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def words(text, case, world):
+    server, client = (address_of(node, case.v6) for node in (world.server, world.client))
+    return [{"S": server, "C": client}.get(word, word) for word in text.split()]
+
+
+def run_case(name, case, world, runner):
+    server_command = words(case.server, case, world)
+    client_command = words(case.client, case, world)
+    with contextlib.ExitStack() as stack:
+        server, end_server = stack.enter_context(
+            runner.started(world.server, server_command, f"{name}-server"))
+        assert wait_until(lambda: listens(world.server, case), server), \
+            f"the server does not listen\n{end_server()}"
+        started = [stack.enter_context(
+            runner.started(world.client, client_command, f"{name}-client-{number}"))
+                   for number in range(case.clients)]
+        finished = [finish() for _, finish in started]
+        if not case.server_ends:
+            pair.linger(server, 0.1)
+        elif any(end.status != 0 for end in finished):
+            pair.linger(server, 2)
+        ended = end_server()
+    text = "\n".join(str(end) for end in [ended] + finished)
+    assert all(end.status == 0 for end in finished), f"a client failed\n{text}"
+    assert not case.server_ends or ended.status == 0, f"the server failed\n{text}"
+    assert re.search(case.says, ended.output + finished[0].output), f"no {case.says!r}\n{text}"
+    assert "rror" not in finished[0].output, f"it speaks of an error\n{text}"
+
+
+def run_mckey(world, runner):
+    """Two receivers and a sender of one group."""
+    group = "239.10.20.30"
+    with contextlib.ExitStack() as stack:
+        receivers = [stack.enter_context(runner.started(
+            node, ["mckey", "-m", group, "-b", node.address], f"mckey-{number}"))
+                     for number, node in enumerate((world.server, world.client))]
+        time.sleep(1 * nodes.SLOWNESS)
+        _, end_sender = stack.enter_context(runner.started(
+            world.client, ["mckey", "-m", group, "-b", world.client.address, "-s"], "mckey-send"))
+        sent = end_sender()
+        finished = [end() for _, end in receivers]
+    text = "\n".join(str(end) for end in [sent] + finished)
+    assert all(end.status == 0 for end in [sent] + finished), text
+    assert all("return status 0" in end.output for end in finished), text
+
+
+def run_rcopy(world, runner):
+    """A file of 100 MB."""
+    source = os.path.join(runner.folder, "source")
+    target = os.path.join(runner.folder, "target")
+    subprocess.run(["dd", "if=/dev/urandom", f"of={source}", "bs=1M", "count=100"], check=True,
+                   capture_output=True, timeout=100)
+    case = Case("rcopy", f"rcopy {source} S:{target}", 7427, server_ends=False)
+    run_case("rcopy", case, world, runner)
+    assert filecmp.cmp(source, target, shallow=False), "the copy differs"
+
+
+SPECIAL = {"mckey": run_mckey, "rcopy": run_rcopy}
+
+
+def main():
+    world_name, names = sys.argv[1], sys.argv[2:]
+    reason = nodes.why_no_world(world_name)
+    if reason:
+        print(f"SKIPPED: {reason}")
+        return 0
+    failed = []
+    with nodes.worlds()[world_name]() as world, pair.folder() as folder:
+        runner = pair.Runner(world, "root" if os.geteuid() == 0 else nodes.UNPRIVILEGED, folder,
+                             capture=False)
+        has_v6 = world_name.startswith("netns")
+        everything = [name for name, case in CASES.items() if has_v6 or not case.v6]
+        for name in names or everything + list(SPECIAL):
+            started = time.monotonic()
+            try:
+                if name in SPECIAL:
+                    SPECIAL[name](world, runner)
+                else:
+                    run_case(name, CASES[name], world, runner)
+                print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
+            except AssertionError as error:
+                failed.append(name)
+                print(f"FAILED {name}: {error}", flush=True)
+    print(f"{len(failed)} failed: {' '.join(failed)}" if failed else "all passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
