@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import time
 
 PATIENCE = 120  # seconds that a measurement may take
@@ -14,6 +15,10 @@ SERVER_CPU, CLIENT_CPU = "1", "0"
 
 class Failed(Exception):
     """A program did not do what it should; the text says which and why."""
+
+    def __init__(self, text):
+        lines = text.splitlines()
+        super().__init__("\n".join(lines[:1] + lines[1:][-12:]))
 
 
 class Place:
@@ -85,9 +90,19 @@ class Machine:
             run(["ip", "-n", name, "address", "add", f"10.0.0.{number}/24", "dev", "eth0"])
             run(["ip", "-n", name, "link", "set", "lo", "up"])
             run(["ip", "-n", name, "link", "set", "eth0", "up"])
+        for name in names:
+            self.wait_until_it_is_up(name)
         prefixes = tuple(("ip", "netns", "exec", name) for name in names)
         self.veth = Place("10.0.0.1", "10.0.0.2", ("rxe0=eth0", "rxe0=eth0"), prefixes, names[0])
         return self.veth
+
+    @staticmethod
+    def wait_until_it_is_up(namespace):
+        end = time.monotonic() + 20
+        while "state UP" not in run(["ip", "-n", namespace, "link", "show", "dev", "eth0"]):
+            if time.monotonic() > end:
+                raise Failed(f"eth0 of {namespace} does not come up")
+            time.sleep(0.05)
 
     # --- yardsticks
 
@@ -157,8 +172,8 @@ class Measured:
     """A child, its output and its CPU time."""
 
     def __init__(self, command):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
+        self.file = tempfile.TemporaryFile("w+")  # a pipe may be too small
+        self.process = subprocess.Popen(command, stdout=self.file, stderr=subprocess.STDOUT)
         self.pid = self.process.pid
         self.output = ""
         self.returncode = None
@@ -169,7 +184,7 @@ class Measured:
 
     def wait(self, patience):
         end = time.monotonic() + patience
-        while not self.has_ended():  # the output is short: it fits into the pipe
+        while not self.has_ended():
             if time.monotonic() > end:
                 self.process.kill()
             time.sleep(0.01)
@@ -181,8 +196,9 @@ class Measured:
             return
         self.cpu_seconds = cpu_seconds_of(self.process)
         self.returncode = self.process.returncode
-        self.output = self.process.stdout.read()
-        self.process.stdout.close()
+        self.file.seek(0)
+        self.output = self.file.read()
+        self.file.close()
 
     def kill(self):
         if self.returncode is None:
