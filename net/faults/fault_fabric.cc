@@ -78,8 +78,11 @@ void FaultFabric::wait(Time now, const Verdict& verdict, WaitingRoom& room, Wait
   room.add(std::move(packet));
 }
 
+// What is due but finds no room waits for the inner fabric: a deadline that has passed would keep
+// the owner busy until there is room.
 Time FaultFabric::next_deadline() const {
-  return std::min({inner_->next_deadline(), to_send_.next_deadline(), to_deliver_.next_deadline()});
+  const Time own = inner_is_full_ ? kNever : to_send_.next_deadline();
+  return std::min({inner_->next_deadline(), own, to_deliver_.next_deadline()});
 }
 
 // --- sending
@@ -116,13 +119,18 @@ bool FaultFabric::send(Time now, const Waiting& packet) {
 
 void FaultFabric::send_due(Time now) {
   while (auto packet = to_send_.take_due(now)) {
-    if (!send(now, *packet)) return to_send_.put_back(std::move(*packet));
+    if (send(now, *packet)) continue;
+    inner_is_full_ = true;
+    return to_send_.put_back(std::move(*packet));
   }
 }
 
 bool FaultFabric::flush(Time now) {
-  send_due(now);
   inner_is_full_ = !inner_->flush(now);
+  if (!inner_is_full_ && to_send_.next_deadline() <= now) {
+    send_due(now);
+    inner_is_full_ = !inner_->flush(now) || inner_is_full_;
+  }
   return !inner_is_full_;
 }
 
