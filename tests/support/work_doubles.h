@@ -88,6 +88,23 @@ class CompletionDouble final : public emulator::CompletionSink {
   std::size_t capacity_;
 };
 
+// Sees what the device does to memory, after it was done.
+class MemoryObserver {
+ public:
+  struct Atomic {
+    std::uint64_t address;
+    std::uint64_t operand;  // what to add, or what to swap in
+    std::uint64_t old_value;
+    std::uint64_t new_value;
+  };
+  virtual void on_read(std::uint64_t from, std::size_t size) = 0;
+  virtual void on_write(std::uint64_t to, std::span<const std::uint8_t> data) = 0;
+  virtual void on_atomic(const Atomic& atomic) = 0;
+
+ protected:
+  ~MemoryObserver() = default;
+};
+
 // Memory made of blocks. An access outside every block is refused as unmapped memory would be, and
 // remembered: the device must not make one by itself.
 class MemoryDouble final : public emulator::ProgramMemory {
@@ -112,25 +129,28 @@ class MemoryDouble final : public emulator::ProgramMemory {
   bool read(std::uint64_t from, std::span<std::uint8_t> to) override {
     const std::uint8_t* data = checked(from, to.size());
     if (data != nullptr && !to.empty()) std::memcpy(to.data(), data, to.size());
+    if (data != nullptr && observer != nullptr) observer->on_read(from, to.size());
     return data != nullptr;
   }
   bool write(std::uint64_t to, std::span<const std::uint8_t> from) override {
     std::uint8_t* data = checked(to, from.size());
     if (data != nullptr && !from.empty()) std::memcpy(data, from.data(), from.size());
+    if (data != nullptr && observer != nullptr) observer->on_write(to, from);
     return data != nullptr;
   }
   std::optional<std::uint64_t> compare_swap(std::uint64_t address, std::uint64_t compare,
                                             std::uint64_t swap) override {
-    return update(address, [&](std::uint64_t old) { return old == compare ? swap : old; });
+    return update(address, swap, [&](std::uint64_t old) { return old == compare ? swap : old; });
   }
   std::optional<std::uint64_t> fetch_add(std::uint64_t address, std::uint64_t add) override {
-    return update(address, [&](std::uint64_t old) { return old + add; });
+    return update(address, add, [&](std::uint64_t old) { return old + add; });
   }
   bool store(std::uint64_t address, std::uint64_t value) override {
-    return update(address, [&](std::uint64_t) { return value; }).has_value();
+    return update(address, value, [&](std::uint64_t) { return value; }).has_value();
   }
 
   std::uint64_t faults = 0;  // accesses outside every block
+  MemoryObserver* observer = nullptr;
 
  private:
   std::uint8_t* checked(std::uint64_t address, std::size_t size) {
@@ -139,13 +159,14 @@ class MemoryDouble final : public emulator::ProgramMemory {
     return data;
   }
   template <typename Update>
-  std::optional<std::uint64_t> update(std::uint64_t address, Update next) {
+  std::optional<std::uint64_t> update(std::uint64_t address, std::uint64_t operand, Update next) {
     std::uint8_t* data = checked(address, sizeof(std::uint64_t));
     if (data == nullptr) return std::nullopt;
     std::uint64_t old = 0;
     std::memcpy(&old, data, sizeof(old));
     const std::uint64_t value = next(old);
     std::memcpy(data, &value, sizeof(value));
+    if (observer != nullptr) observer->on_atomic({address, operand, old, value});
     return old;
   }
 
