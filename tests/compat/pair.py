@@ -5,6 +5,7 @@ import dataclasses
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -12,6 +13,9 @@ from tests.compat import nodes
 
 PATIENCE = 60  # seconds that a program may take
 LISTEN = "0A"  # a state in /proc/net/tcp
+
+# Whoever ends the tests early ends their programs and removes their namespaces, too.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
 @dataclasses.dataclass
