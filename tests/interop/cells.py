@@ -13,15 +13,19 @@ NOTHING = judge.Expected()
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One run. {server} in a command is the server's address."""
+    """One run. {server} and {client} in a command are addresses, {share} is this directory."""
     name: str
     server: str
     client: str
     port: int = 0               # the server listens on this TCP port when it is ready
+    listens: bool = False       # or for rdma_cm's connections
+    server_says: str = ""       # or says so
     expected: judge.Expected = NOTHING
     gid: str = "IPv4"
     mtu: int = 1024
     seconds: int = 60
+    kill: str = ""              # who is killed: "client" or "server"
+    client_fails: bool = False
     server_stays: bool = False  # it is killed when the client has ended
     full: bool = False          # only with --full
     kernels: tuple = ("6.1", "6.12")
@@ -85,8 +89,8 @@ def wire(gid, mtu, full):
     arguments = f"--gid {GIDS[gid]} --mtu {mtu}"
     return Cell("wire.py, all cases", f"/usr/bin/python3 {{share}}/wire.py server {arguments}",
                 f"/usr/bin/python3 {{share}}/wire.py client {{server}} {arguments}", WIRE_PORT,
-                judge.Expected(naks, retransmissions=True, packets=150), gid, mtu, 240,
-                server_stays=True, full=full, output="all as expected",
+                expected=judge.Expected(naks, retransmissions=True, packets=150), gid=gid, mtu=mtu,
+                seconds=240, server_stays=True, full=full, output="all as expected",
                 has_golden=gid == "IPv4" and mtu == 1024)
 
 
@@ -95,6 +99,32 @@ def variants():
     for gid in GIDS:
         for mtu in (256, 1024, 4096):
             yield gid, mtu, mtu != 1024 and gid == "IPv6"
+
+
+def connections():
+    """Programs that connect through rdma_cm. IPv4 only: they are given the server's address."""
+    def cell(name, server, client, **details):
+        return Cell(name, server, client, **({"listens": True} | details))
+    yield cell("rping", "rping -s -C 5 -V", "rping -c -a {server} -C 5 -V")
+    yield cell("rping, 64 KiB", "rping -s -C 5 -V -S 65536",
+               "rping -c -a {server} -C 5 -V -S 65536", full=True)
+    yield cell("ucmatose", "ucmatose -c 2 -C 3", "ucmatose -s {server} -c 2 -C 3")
+    yield cell("udaddy", "udaddy -c 2 -C 3", "udaddy -s {server} -c 2 -C 3")
+    yield cell("rstream", "rstream -S 65536 -C 10 -I 3 -T v",
+               "rstream -s {server} -S 65536 -C 10 -I 3 -T v")
+    receiver = "stdbuf -oL mckey -m 239.1.2.3 -b {server} -C 10"
+    yield cell("mckey", receiver, "mckey -m 239.1.2.3 -b {client} -C 10 -s", listens=False,
+               server_says="joined dgid")
+    for verb in ("write", "read", "send"):
+        command = f"ib_{verb}_bw -R -F -m 1024 -s 16384 -n 20"
+        yield cell(f"ib_{verb}_bw -R", command, f"{command} {{server}}", full=verb != "write")
+    yield cell("rping, nobody listens", "echo ready", "rping -c -a {server} -p 9999 -d",
+               listens=False, server_says="ready", client_fails=True,
+               output="RDMA_CM_EVENT_REJECTED")
+    broken = judge.Expected(retransmissions=True, losses=True)
+    for victim in ("client", "server"):
+        yield cell(f"rping, {victim} killed", "rping -s", "rping -c -a {server}", kill=victim,
+                   expected=broken)
 
 
 LOSSES = {"1 % loss": "loss 1%", "5 % loss": "loss 5%", "duplicates": "duplicate 5%",
@@ -119,7 +149,7 @@ def lossy():
             for where, details in ((f"{title} by netem", {"impaired": netem}),
                                    (f"{title} by --fault", {"faults": FAULTS[title]})):
                 yield Cell(f"{program}, {where}", command, f"{command} {{server}}", port,
-                           expected, full=full, seconds=120, **details)
+                           expected=expected, full=full, seconds=120, **details)
 
 
 def all_cells():
@@ -130,4 +160,5 @@ def all_cells():
         if mtu == 1024:
             yield from atomics(gid, full or gid == "IPv6")
         yield wire(gid, mtu, full or mtu != 1024)
+    yield from connections()
     yield from lossy()

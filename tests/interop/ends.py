@@ -59,6 +59,13 @@ class Job:
             self.status = TIMED_OUT
         return self.status
 
+    def wait_for_text(self, text, seconds):
+        """Waits until the command has said something; False if it does not."""
+        deadline = time.monotonic() + seconds
+        while text not in self.text and self.thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return text in self.text
+
     @property
     def text(self):
         return self.output.decode(errors="replace")
@@ -98,7 +105,8 @@ class HostJob(Job):
         self.thread.start()
 
     def read(self):
-        self.output = self.process.stdout.read()
+        while data := os.read(self.process.stdout.fileno(), 65536):
+            self.output += data
         status = self.process.wait()
         self.status = status if status >= 0 else 128 - status
 
@@ -135,8 +143,14 @@ class End:
         pattern = f"'^ *[0-9]+: [0-9A-F]+:{port:04X} [0-9A-F:]+ 0A '"
         return self.wait_for(f"grep -qE {pattern} /proc/net/tcp /proc/net/tcp6")
 
+    def wait_for_listener(self):
+        """Waits until somebody listens for connections of rdma_cm."""
+        return self.wait_for(self.LISTENS)
+
 
 class Guest(End):
+    LISTENS = "rdma resource show cm_id | grep -q LISTEN"
+
     def __init__(self, name, kernel):
         self.name = name
         self.kernel = kernel
@@ -169,6 +183,8 @@ class Guest(End):
 
 class Urxe(End):
     """A namespace of this host; every command runs under `urxe run`."""
+
+    LISTENS = "grep -q @urxe/name/ /proc/net/unix"
 
     def __init__(self, name, urxe):
         self.name = name
@@ -225,6 +241,13 @@ class Capture:
         end = whole_records(data)
         self.offset = max(self.offset, 24) + end
         return self.header + data[:end]
+
+    def wait_for(self, size, seconds):
+        """Waits until so many bytes were captured since the last run; False if they are not."""
+        deadline = time.monotonic() + seconds
+        while self.path.stat().st_size < self.offset + size and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.path.stat().st_size >= self.offset + size
 
     def stop(self):
         lab("pcap", "stop")

@@ -2,11 +2,16 @@
 
 import time
 
+import ends
 import judge
 import roce
 import sequences
 
 SERVER_ENDS = 30  # seconds that a server has to end after its client
+# In the foreground: else timeout's child would not be in the process group that is killed.
+LIMIT = "timeout --foreground"
+SURVIVOR_ENDS = 90  # seconds that a program has to notice that its peer was killed
+IN_FULL_SWING = 20000  # bytes that were captured
 
 
 class Skip(Exception):
@@ -18,8 +23,6 @@ def options_of(cell, end):
     return ("--fault", cell.faults, "--seed", "7") if cell.faults and end.kind == "urxe" else ()
 
 
-def command_of(template, end, server):
-    return template.format(server=server.address, share=end.share)
 
 
 class Run:
@@ -30,6 +33,10 @@ class Run:
         self.capture = capture
         self.reasons = []
         self.outputs = {}
+
+    def command(self, template, end):
+        return template.format(server=self.server.address, client=self.client.address,
+                               share=end.share)
 
     def check_possible(self):
         kinds = {self.client.kind, self.server.kind}
@@ -77,27 +84,56 @@ class Run:
 
     def run_programs(self):
         cell = self.cell
-        command = command_of(cell.server, self.server, self.server)
-        limited = f"timeout {cell.seconds + SERVER_ENDS} {command}"
+        command = self.command(cell.server, self.server)
+        limited = f"{LIMIT} {cell.seconds + SERVER_ENDS} {command}"
         server = self.server.start(limited, options_of(cell, self.server))
         try:
-            if cell.port and not self.server.wait_for_tcp(cell.port):
+            if not self.is_ready(server):
                 self.reasons.append("the server does not listen")
                 return
-            command = command_of(cell.client, self.client, self.server)
-            client = self.client.start(f"timeout {cell.seconds} {command}",
+            command = self.command(cell.client, self.client)
+            client = self.client.start(f"{LIMIT} {cell.seconds} {command}",
                                        options_of(cell, self.client))
-            self.note_status("client", client.wait(cell.seconds + SERVER_ENDS))
-            self.outputs["client"] = client.text
-            if cell.output and cell.output not in client.text:
-                self.reasons.append(f"the client did not say {cell.output!r}")
+            if cell.kill:
+                self.kill_one(client, server)
+            else:
+                self.finish_client(client)
         finally:
             if cell.server_stays:
                 server.kill()
             status = server.wait(SERVER_ENDS)
             self.outputs["server"] = server.text
-        if not cell.server_stays:
+        if not cell.server_stays and not cell.kill:
             self.note_status("server", status)
+
+    def is_ready(self, server):
+        cell = self.cell
+        if cell.port:
+            return self.server.wait_for_tcp(cell.port)
+        if cell.listens:
+            return self.server.wait_for_listener()
+        return server.wait_for_text(cell.server_says, 30)
+
+    def finish_client(self, client):
+        status = client.wait(self.cell.seconds + SERVER_ENDS)
+        self.outputs["client"] = client.text
+        if self.cell.client_fails and status in (0, ends.TIMED_OUT, ends.LOST):
+            self.reasons.append(f"the client ended with status {status}, it should fail")
+        elif not self.cell.client_fails:
+            self.note_status("client", status)
+        if self.cell.output and self.cell.output not in client.text:
+            self.reasons.append(f"the client did not say {self.cell.output!r}")
+
+    def kill_one(self, client, server):
+        """Kills the client or the server while they talk; the other has to notice."""
+        victim, survivor = (client, server) if self.cell.kill == "client" else (server, client)
+        if not self.capture.wait_for(IN_FULL_SWING, 30):
+            self.reasons.append("they do not talk")
+        victim.kill()
+        victim.wait(10)
+        if survivor.wait(SURVIVOR_ENDS) in (ends.TIMED_OUT, ends.LOST):
+            self.reasons.append("the other side did not notice")
+        self.outputs["client"] = client.text
 
     def note_status(self, who, status):
         if status:
