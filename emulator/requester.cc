@@ -256,13 +256,12 @@ std::optional<Requester::Output> Requester::send_probe(wire::MutableBytes slot) 
   if (!found) return std::nullopt;
   Work& work = queue_.at(*found);
   ++context_.engine.counters.probes;
-  if (work.needs_response()) {
-    go_back();  // the probe is the request itself; the ACK timer runs on
-    return std::nullopt;
-  }
+  // Of a READ, one packet: were it only late, to ask for all again would make the peer later still.
   const auto index = static_cast<std::uint32_t>(una_psn_.ahead_of(work.first_psn));
   SgePosition position;
-  position.seek(work.request.sges, std::uint64_t{index} * context_.mtu);
+  if (!work.needs_response()) {
+    position.seek(work.request.sges, std::uint64_t{index} * context_.mtu);
+  }
   const auto size = build_request(context_, work, {.index = index, .count = 1, .ack_request = true},
                                   position, slot);
   if (!size) return std::nullopt;  // sending it in its turn will tell
