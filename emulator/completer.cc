@@ -133,6 +133,7 @@ void Completer::handle_read_response(Time now, const wire::Packet& packet) {
   const wire::Psn psn = packet.bth.psn;
   const Work* work = awaited(now, psn);
   if (work == nullptr) return;
+  if (work->is_placement()) return handle_placement_response(now, packet);
   if (!work->is_read()) return refuse_response(packet, VendorError::response_without_request);
   const auto index = static_cast<std::uint32_t>(psn.ahead_of(work->first_psn));
   if (packet.payload.size() != payload_of(work->request.length, context_.mtu, index, 1)) {
@@ -147,6 +148,14 @@ void Completer::handle_read_response(Time now, const wire::Packet& packet) {
                              packet.info->position == wire::Position::only && work->packets > 1;
   requester_.acknowledge_before(psn + 1, now);
   if (answers_probe && !requester_.is_drained()) requester_.resend(now);
+}
+
+// A FLUSH and an ATOMIC WRITE are answered with a READ response without data (IBTA A19.4.3).
+void Completer::handle_placement_response(Time now, const wire::Packet& packet) {
+  if (packet.info->position != wire::Position::only || !packet.payload.empty()) {
+    return refuse_response(packet, VendorError::bad_response_length);
+  }
+  requester_.acknowledge_before(packet.bth.psn + 1, now);
 }
 
 void Completer::handle_atomic_response(Time now, const wire::Packet& packet) {

@@ -27,6 +27,7 @@ class Completer {
   void handle_nak(Time now, const wire::Packet& packet);
   void handle_sequence_nak(Time now, wire::Psn psn);
   void handle_read_response(Time now, const wire::Packet& packet);
+  void handle_placement_response(Time now, const wire::Packet& packet);
   void handle_atomic_response(Time now, const wire::Packet& packet);
 
   // Acknowledges all before `psn`, but not past a READ or an atomic whose response is missing. True

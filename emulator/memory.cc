@@ -303,4 +303,18 @@ tl::expected<std::uint64_t, MemoryFault> KeyTable::resolve_remote(const Protecti
   return resolve_local(pd, rkey.value(), address, length, needs);
 }
 
+tl::expected<std::uint64_t, MemoryFault> KeyTable::resolve_whole(const ProtectionDomain& pd,
+                                                                 wire::Qpn qpn, wire::RKey rkey,
+                                                                 Access needs) const {
+  const MemoryWindow* window = find_window(rkey.value());
+  if (window == nullptr || !window->binding()) {
+    const MemoryRegion* region = find_region(rkey.value());
+    const std::uint64_t start = region == nullptr ? 0 : region->spec().iova;
+    return resolve_local(pd, rkey.value(), start, 0, needs);
+  }
+  const WindowBinding& binding = *window->binding();
+  const std::uint64_t start = binding.access.has(kZeroBased) ? 0 : binding.address;
+  return resolve_window(*window, pd, qpn, start, 0, needs);
+}
+
 }  // namespace urxe::emulator

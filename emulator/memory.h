@@ -118,6 +118,12 @@ class KeyTable {
       const ProtectionDomain& pd, wire::Qpn qpn, wire::RKey rkey, std::uint64_t address,
       std::uint64_t length, Access needs) const;
 
+  // The same for all that a key names, whatever its bounds.
+  [[nodiscard]] tl::expected<std::uint64_t, MemoryFault> resolve_whole(const ProtectionDomain& pd,
+                                                                       wire::Qpn qpn,
+                                                                       wire::RKey rkey,
+                                                                       Access needs) const;
+
   // Binds a window as a work request of queue pair `qpn` asks; length 0 unbinds a type 1 window.
   Result<void> bind_window(const ProtectionDomain& pd, wire::Qpn qpn, const WindowBind& bind);
   // Unbinds a type 2 window on a local request or a peer's. Regions that a program registered

@@ -54,6 +54,8 @@ wire::Opcode opcode_of(const QpContext& context, const Work& work, std::uint32_t
       return wire::Opcode::rc_fetch_add;
     case WorkOpcode::atomic_write:
       return wire::Opcode::rc_atomic_write;
+    case WorkOpcode::flush:
+      return wire::Opcode::rc_flush;
     default:
       return data_opcode(context, work, wire::position_of(index, work.packets));
   }
@@ -63,12 +65,13 @@ void fill_extensions(const QpContext& context, const Work& work, const RequestPa
                      wire::Packet& packet) {
   const SendRequest& request = work.request;
   const std::uint64_t offset = std::uint64_t{part.index} * context.mtu;
-  const std::uint64_t length = work.is_read()
-                                   ? payload_of(request.length, context.mtu, part.index, part.count)
-                                   : request.length;
+  std::uint64_t length = request.length;
+  if (work.is_read()) length = payload_of(request.length, context.mtu, part.index, part.count);
+  if (request.opcode == WorkOpcode::flush) length = request.flush.length;
   packet.reth = {.address = request.remote_address + (work.is_read() ? offset : 0),
                  .rkey = request.rkey,
                  .length = static_cast<std::uint32_t>(length)};
+  packet.feth = {.placement = request.flush.placement, .selectivity = request.flush.selectivity};
   const bool swaps = request.opcode == WorkOpcode::compare_swap;
   packet.atomic = {.address = request.remote_address,
                    .rkey = request.rkey,
@@ -107,10 +110,9 @@ bool supports(QpType type, WorkOpcode opcode) {
     case WorkOpcode::compare_swap:
     case WorkOpcode::fetch_add:
     case WorkOpcode::send_with_invalidate:
-      return type == QpType::rc;
     case WorkOpcode::flush:
     case WorkOpcode::atomic_write:
-      return false;
+      return type == QpType::rc;
   }
   return false;  // a ring held another number
 }

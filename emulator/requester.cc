@@ -300,10 +300,11 @@ std::optional<CompletionStatus> Requester::refuse(Work& work) const {
   }
   if (work.is_local()) return std::nullopt;
   const std::uint64_t limit = context_.is_connected() ? kMaxMessageSize : context_.mtu;
-  if (request.length > limit) {
+  if (request.length > limit || request.flush.length > kMaxMessageSize) {
     return because(VendorError::message_too_long, CompletionStatus::local_length_error);
   }
-  if (work.is_atomic() && request.length != sizeof(std::uint64_t)) {
+  const bool needs_eight = work.is_atomic() || request.opcode == WorkOpcode::atomic_write;
+  if (needs_eight && request.length != sizeof(std::uint64_t)) {
     return because(VendorError::atomic_needs_eight_bytes, CompletionStatus::local_length_error);
   }
   if (work.needs_response() && context_.attributes.max_read_atomic == 0) {
@@ -314,12 +315,12 @@ std::optional<CompletionStatus> Requester::refuse(Work& work) const {
 
 std::optional<CompletionStatus> Requester::refuse_list(Work& work) const {
   const SendRequest& request = work.request;
-  if (!request.inline_data.empty() && work.needs_response()) {
+  if (!request.inline_data.empty() && work.fetches()) {
     work.vendor_error = VendorError::malformed_request;
     return CompletionStatus::local_qp_operation_error;
   }
   const auto fault = check_list(request.sges, context_.engine.keys, *context_.pd,
-                                work.needs_response() ? kLocalWrite : kLocalRead);
+                                work.fetches() ? kLocalWrite : kLocalRead);
   if (!fault) return std::nullopt;
   context_.engine.explanations.add("QP {:#x}: {} cannot use {:#x} + {:#x} with lkey {:#x}: {}",
                                    context_.qpn.value(), to_string(request.opcode),

@@ -5,6 +5,31 @@
 #include "emulator/request_builder.h"
 
 namespace urxe::emulator {
+namespace {
+
+Access flush_access(const wire::Feth& feth) {
+  Access access;
+  if ((feth.placement & wire::Feth::kGlobalVisibility) != 0) access |= kFlushGlobal;
+  if ((feth.placement & wire::Feth::kPersistence) != 0) access |= kFlushPersistent;
+  return access;
+}
+
+Access access_for(const wire::Packet& packet) {
+  switch (packet.info->operation) {
+    case wire::Operation::compare_swap:
+    case wire::Operation::fetch_add:
+      return kRemoteAtomic;
+    case wire::Operation::rdma_write:
+    case wire::Operation::atomic_write:
+      return kRemoteWrite;
+    case wire::Operation::flush:
+      return flush_access(packet.feth);
+    default:
+      return kRemoteRead;
+  }
+}
+
+}  // namespace
 
 void Responder::start(wire::Psn first) {
   reset();
@@ -100,6 +125,12 @@ Step Responder::check_operation(const wire::Packet& packet) {
       return Step::proceed;
     case wire::Operation::rdma_write:
       return needs(kRemoteWrite, "REMOTE_WRITE");
+    case wire::Operation::atomic_write:
+      if (read_atomic_depth() == 0) return Step::invalid_request;
+      return needs(kRemoteWrite, "REMOTE_WRITE");
+    case wire::Operation::flush:
+      if (read_atomic_depth() == 0) return Step::invalid_request;
+      return needs(flush_access(packet.feth), "the FLUSH permissions");
     case wire::Operation::rdma_read_request:
       if (read_atomic_depth() == 0) return Step::invalid_request;
       return needs(kRemoteRead, "REMOTE_READ");
@@ -127,7 +158,10 @@ Step Responder::check_length(const wire::Packet& packet) {
     case wire::Operation::rdma_write:
       return check_write_length(packet);
     case wire::Operation::rdma_read_request:
+    case wire::Operation::flush:
       return packet.reth.length > kMaxMessageSize ? Step::invalid_request : Step::proceed;
+    case wire::Operation::atomic_write:
+      return packet.reth.length == sizeof(std::uint64_t) ? Step::proceed : Step::invalid_request;
     default:
       return Step::proceed;
   }
@@ -170,28 +204,43 @@ Step Responder::check_receive(const wire::Packet& packet) {
 
 Step Responder::check_key(const wire::Packet& packet) {
   const wire::OpcodeInfo& info = *packet.info;
+  if (info.operation == wire::Operation::flush) return check_flush(packet);
   const bool atomic = info.is_atomic();
   if (!atomic && !info.has(wire::Header::reth)) return Step::proceed;
   const std::uint64_t address = atomic ? packet.atomic.address : packet.reth.address;
   const std::uint64_t length = atomic ? sizeof(std::uint64_t) : packet.reth.length;
   const wire::RKey rkey = atomic ? packet.atomic.rkey : packet.reth.rkey;
   if (length == 0) return Step::proceed;  // IBA C9-88: neither key nor address is looked at
-  const Access access =
-      atomic ? kRemoteAtomic
-             : (info.operation == wire::Operation::rdma_write ? kRemoteWrite : kRemoteRead);
   const auto where = context_.engine.keys.resolve_remote(*context_.pd, context_.qpn, rkey, address,
-                                                         length, access);
+                                                         length, access_for(packet));
   if (!where) {
     explain("QP {:#x} refuses {} of {:#x} + {:#x} with rkey {:#x}: {}", context_.qpn.value(),
             info.name, address, length, rkey.value(), to_string(where.error()));
     return Step::access_error;
   }
-  if (atomic && *where % sizeof(std::uint64_t) != 0) {  // IBA C9-83
+  const bool aligned = atomic || info.operation == wire::Operation::atomic_write;
+  if (aligned && *where % sizeof(std::uint64_t) != 0) {  // IBA C9-83, oA19-28
     explain("QP {:#x} refuses {} of {:#x}: not a multiple of 8", context_.qpn.value(), info.name,
             address);
     return Step::invalid_request;
   }
   return Step::proceed;
+}
+
+// Of a whole region only the key counts; no range of it is named.
+Step Responder::check_flush(const wire::Packet& packet) {
+  const bool whole = packet.feth.selectivity == wire::Feth::kWholeRegion;
+  const wire::Reth& reth = packet.reth;
+  const auto where = whole ? context_.engine.keys.resolve_whole(
+                                 *context_.pd, context_.qpn, reth.rkey, flush_access(packet.feth))
+                           : context_.engine.keys.resolve_remote(
+                                 *context_.pd, context_.qpn, reth.rkey, reth.address, reth.length,
+                                 flush_access(packet.feth));
+  if (where) return Step::proceed;
+  explain("QP {:#x} refuses {} of {:#x} + {:#x} with rkey {:#x}: {}", context_.qpn.value(),
+          packet.info->name, reth.address, reth.length, reth.rkey.value(),
+          to_string(where.error()));
+  return Step::access_error;
 }
 
 // --- RC: what does not proceed
@@ -245,7 +294,9 @@ void Responder::answer_duplicate(const wire::Packet& packet) {
       return answer_duplicate_read(packet);
     case wire::Operation::compare_swap:
     case wire::Operation::fetch_add:
-      return answer_duplicate_atomic(packet);
+    case wire::Operation::flush:
+    case wire::Operation::atomic_write:
+      return answer_duplicate_at_once(packet);
     default:
       return acknowledge(wire::Syndrome::ack(), expected_ - 1);  // IBA C9-105
   }
@@ -255,7 +306,7 @@ void Responder::answer_duplicate(const wire::Packet& packet) {
 void Responder::answer_duplicate_read(const wire::Packet& packet) {
   const wire::Psn psn = packet.bth.psn;
   const Resource* resource = find_resource(psn);
-  if (resource == nullptr || !resource->is_read || is_answering(psn)) return;
+  if (resource == nullptr || resource->kind != Resource::Kind::read || is_answering(psn)) return;
   const wire::Reth& asked = packet.reth;
   const wire::Reth& original = resource->read;
   const std::uint64_t skipped =
@@ -270,14 +321,16 @@ void Responder::answer_duplicate_read(const wire::Packet& packet) {
 }
 
 // The saved result is sent again; executing twice would be a second effect (IBA C9-111).
-void Responder::answer_duplicate_atomic(const wire::Packet& packet) {
+void Responder::answer_duplicate_at_once(const wire::Packet& packet) {
   const Resource* resource = find_resource(packet.bth.psn);
-  if (resource == nullptr || resource->is_read || is_answering(packet.bth.psn)) return;
-  responses_.push({.kind = Response::Kind::atomic,
-                   .psn = packet.bth.psn,
-                   .msn = msn_,
-                   .old_value = resource->old_value,
-                   .replay = true});
+  const auto kind = packet.info->is_atomic() ? Resource::Kind::atomic : Resource::Kind::placement;
+  if (resource == nullptr || resource->kind != kind || is_answering(packet.bth.psn)) return;
+  responses_.push(
+      {.kind = packet.info->is_atomic() ? Response::Kind::atomic : Response::Kind::placement,
+       .psn = packet.bth.psn,
+       .msn = msn_,
+       .old_value = resource->old_value,
+       .replay = true});
 }
 
 }  // namespace urxe::emulator

@@ -51,17 +51,19 @@ class Responder {
  private:
   enum class Message : std::uint8_t { none, send, write };
 
-  // A READ or an atomic that was executed, kept to answer a duplicate (IBTA 9.7.4.1.2).
+  // A request with a response of its own that was executed, kept to answer a duplicate (IBTA
+  // 9.7.4.1.2).
   struct Resource {
+    enum class Kind : std::uint8_t { atomic, placement, read };
     wire::Psn first;
     std::uint32_t packets = 0;
     wire::Reth read;              // READ
     std::uint64_t old_value = 0;  // atomic: what the answer said
-    bool is_read = false;
+    Kind kind{};
   };
   // An answer that waits to be sent.
   struct Response {
-    enum class Kind : std::uint8_t { acknowledge, atomic, read };
+    enum class Kind : std::uint8_t { acknowledge, atomic, placement, read };
     Kind kind{};
     wire::Syndrome syndrome;
     wire::Psn psn;
@@ -77,6 +79,7 @@ class Responder {
   [[nodiscard]] Step check_psn(const wire::Packet& packet);
   [[nodiscard]] Step check_sequence(const wire::Packet& packet);
   [[nodiscard]] Step check_operation(const wire::Packet& packet);
+  [[nodiscard]] Step check_flush(const wire::Packet& packet);
   [[nodiscard]] Step check_length(const wire::Packet& packet);
   [[nodiscard]] Step check_write_length(const wire::Packet& packet);
   [[nodiscard]] Step check_receive(const wire::Packet& packet);
@@ -86,13 +89,14 @@ class Responder {
   void refuse_finally(Step step, const wire::Packet& packet);
   void answer_duplicate(const wire::Packet& packet);
   void answer_duplicate_read(const wire::Packet& packet);
-  void answer_duplicate_atomic(const wire::Packet& packet);
+  void answer_duplicate_at_once(const wire::Packet& packet);
 
   // --- execution
   [[nodiscard]] Step execute_send(const wire::Packet& packet);
   [[nodiscard]] Step execute_write(const wire::Packet& packet);
   [[nodiscard]] Step execute_read(const wire::Packet& packet);
   [[nodiscard]] Step execute_atomic(const wire::Packet& packet);
+  [[nodiscard]] Step execute_placement(const wire::Packet& packet);
   [[nodiscard]] Step invalidate(const wire::Packet& packet);
   void begin_message(const wire::Packet& packet);
   void finish_packet(const wire::Packet& packet);
@@ -106,6 +110,8 @@ class Responder {
   [[nodiscard]] bool is_answering(wire::Psn psn) const;
   [[nodiscard]] std::uint32_t read_atomic_depth() const;
   [[nodiscard]] std::uint32_t pending_reads_and_atomics(bool replays) const;
+  // The opcode of an answer without payload.
+  [[nodiscard]] static wire::Opcode short_answer(Response::Kind kind);
   [[nodiscard]] std::optional<std::size_t> refuse_read(MemoryFault fault);
   [[nodiscard]] std::optional<std::size_t> send_read_response(wire::MutableBytes slot);
 

@@ -1,6 +1,7 @@
 // The responder's deeds: data, receive completions, answers.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "emulator/request_builder.h"
 #include "emulator/responder.h"
@@ -15,6 +16,9 @@ Step Responder::execute(const wire::Packet& packet) {
       return execute_write(packet);
     case wire::Operation::rdma_read_request:
       return execute_read(packet);
+    case wire::Operation::flush:
+    case wire::Operation::atomic_write:
+      return execute_placement(packet);
     default:
       return execute_atomic(packet);
   }
@@ -83,7 +87,7 @@ Step Responder::execute_read(const wire::Packet& packet) {
   remember({.first = expected_,
             .packets = packets_of(packet.reth.length, context_.mtu),
             .read = packet.reth,
-            .is_read = true});
+            .kind = Resource::Kind::read});
   responses_.push({.kind = Response::Kind::read,
                    .psn = expected_,
                    .msn = wire::next(msn_),  // IBA C9-148: counted when it is executed
@@ -107,11 +111,33 @@ Step Responder::execute_atomic(const wire::Packet& packet) {
             atomic.address, to_string(MemoryFault::gone));
     return Step::access_error;
   }
-  remember({.first = expected_, .packets = 1, .old_value = *old_value});
+  remember(
+      {.first = expected_, .packets = 1, .old_value = *old_value, .kind = Resource::Kind::atomic});
   responses_.push({.kind = Response::Kind::atomic,
                    .psn = expected_,
                    .msn = wire::next(msn_),
                    .old_value = *old_value});
+  return Step::proceed;
+}
+
+// A FLUSH finds its work done: every WRITE before it has reached memory (docs/limitations.md).
+Step Responder::execute_placement(const wire::Packet& packet) {
+  if (pending_reads_and_atomics(false) >= read_atomic_depth()) return Step::invalid_request;
+  if (packet.info->operation == wire::Operation::atomic_write) {
+    const wire::Reth& reth = packet.reth;
+    const auto where = context_.engine.keys.resolve_remote(
+        *context_.pd, context_.qpn, reth.rkey, reth.address, sizeof(std::uint64_t), kRemoteWrite);
+    URXE_ASSERT(where.has_value());  // check_key saw to it, and nothing happened since
+    std::uint64_t value = 0;
+    std::memcpy(&value, packet.payload.data(), sizeof(value));  // the payload rule: eight bytes
+    if (!context_.engine.memory.store(*where, value)) {
+      explain("QP {:#x}: {} of {:#x} fails: {}", context_.qpn.value(), packet.info->name,
+              reth.address, to_string(MemoryFault::gone));
+      return Step::access_error;
+    }
+  }
+  remember({.first = expected_, .packets = 1, .kind = Resource::Kind::placement});
+  responses_.push({.kind = Response::Kind::placement, .psn = expected_, .msn = wire::next(msn_)});
   return Step::proceed;
 }
 
@@ -128,8 +154,7 @@ void Responder::finish_packet(const wire::Packet& packet) {
         info.operation == wire::Operation::send || info.has(wire::Header::immediate);
     if (completes) complete_receive(packet, CompletionStatus::success);
   }
-  const bool answers = is_read || info.is_atomic();
-  if (context_.is_reliable() && !answers && packet.bth.ack_request) {
+  if (context_.is_reliable() && !info.needs_response() && packet.bth.ack_request) {
     acknowledge(wire::Syndrome::ack(), executed);
   }
 }
@@ -218,14 +243,23 @@ bool Responder::is_answering(wire::Psn psn) const {
   return false;
 }
 
+wire::Opcode Responder::short_answer(Response::Kind kind) {
+  switch (kind) {
+    case Response::Kind::atomic:
+      return wire::Opcode::rc_atomic_acknowledge;
+    case Response::Kind::placement:
+      return wire::Opcode::rc_read_response_only;
+    default:
+      return wire::Opcode::rc_acknowledge;
+  }
+}
+
 std::optional<std::size_t> Responder::poll_transmit(wire::MutableBytes slot) {
   if (responses_.empty()) return std::nullopt;
   Response& response = responses_.front();
   if (response.kind == Response::Kind::read) return send_read_response(slot);
-  const bool atomic = response.kind == Response::Kind::atomic;
   wire::Packet packet;
-  packet.info =
-      &wire::info(atomic ? wire::Opcode::rc_atomic_acknowledge : wire::Opcode::rc_acknowledge);
+  packet.info = &wire::info(short_answer(response.kind));
   packet.bth.opcode = static_cast<std::uint8_t>(packet.info->opcode);
   packet.bth.destination = context_.attributes.destination;
   packet.bth.psn = response.psn;

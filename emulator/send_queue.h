@@ -27,8 +27,14 @@ struct Work {
   [[nodiscard]] bool is_atomic() const {
     return request.opcode == WorkOpcode::compare_swap || request.opcode == WorkOpcode::fetch_add;
   }
+  // IBTA 1.5, annex A19.
+  [[nodiscard]] bool is_placement() const {
+    return request.opcode == WorkOpcode::flush || request.opcode == WorkOpcode::atomic_write;
+  }
+  // Its response brings data for its list.
+  [[nodiscard]] bool fetches() const { return is_read() || is_atomic(); }
   // It completes with a response of its own, not with an acknowledgement.
-  [[nodiscard]] bool needs_response() const { return is_read() || is_atomic(); }
+  [[nodiscard]] bool needs_response() const { return fetches() || is_placement(); }
   [[nodiscard]] bool is_local() const {
     return request.opcode == WorkOpcode::local_invalidate ||
            request.opcode == WorkOpcode::bind_window;

@@ -139,6 +139,8 @@ inline constexpr Access kWindowBind{1U << 4};
 inline constexpr Access kZeroBased{1U << 5};
 inline constexpr Access kOnDemand{1U << 6};
 inline constexpr Access kHugeTlb{1U << 7};
+inline constexpr Access kFlushGlobal{1U << 8};
+inline constexpr Access kFlushPersistent{1U << 9};
 inline constexpr Access kRelaxedOrdering{1U << 20};
 
 // ib_send_flags.

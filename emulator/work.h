@@ -44,6 +44,13 @@ struct WindowBind {
   Access access;
 };
 
+// What a FLUSH asks for (IBTA A19.4.1).
+struct FlushRange {
+  std::uint64_t length = 0;      // bytes; of no meaning if the whole region is meant
+  std::uint8_t placement = 0;    // as in the FETH
+  std::uint8_t selectivity = 0;  // likewise
+};
+
 // A send request, decoded from a ring. `sges` and `inline_data` are borrowed from the ring until
 // the request is retired; the program may write there meanwhile, so their contents are checked at
 // each use.
@@ -58,6 +65,7 @@ struct SendRequest {
   std::uint64_t compare_or_add = 0;
   std::uint64_t swap = 0;
   std::uint64_t length = 0;  // of all SGEs, or of the inline data
+  FlushRange flush;
   std::span<const Sge> sges;
   std::span<const std::uint8_t> inline_data;
   bool malformed = false;  // the ring held nonsense (too many SGEs): completes in error

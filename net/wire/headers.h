@@ -121,7 +121,11 @@ struct Aeth {
 //  |                    reserved (26)                  |Sel 2|Plt 4|
 //  +---------------------------------------------------+-----+-----+
 struct Feth {
-  std::uint8_t placement = 0;    // bit 0: global visibility, bit 1: persistence
+  static constexpr std::uint8_t kGlobalVisibility = 1U << 0;
+  static constexpr std::uint8_t kPersistence = 1U << 1;
+  static constexpr std::uint8_t kWholeRegion = 1;
+
+  std::uint8_t placement = 0;    // what must have been reached, as bits
   std::uint8_t selectivity = 0;  // 0: the range of the RETH, 1: the whole memory region
 
   static Feth parse(Bytes bytes);

@@ -152,6 +152,14 @@ struct OpcodeInfo {
   [[nodiscard]] constexpr bool is_atomic() const {
     return operation == Operation::compare_swap || operation == Operation::fetch_add;
   }
+  // IBTA 1.5, annex A19: answered with a READ response without data.
+  [[nodiscard]] constexpr bool is_placement() const {
+    return operation == Operation::flush || operation == Operation::atomic_write;
+  }
+  // A request that is answered with a response of its own.
+  [[nodiscard]] constexpr bool needs_response() const {
+    return operation == Operation::rdma_read_request || is_atomic() || is_placement();
+  }
   // The bytes from the start of the BTH to the payload.
   [[nodiscard]] std::size_t header_size() const;
 };

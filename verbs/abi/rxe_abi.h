@@ -66,6 +66,25 @@ static_assert(offsetof(rxe_send_wr, wr.mw.mw_rkey) == 44);
 static_assert(offsetof(rxe_send_wr, wr.mw.rkey) == 48);
 static_assert(offsetof(rxe_send_wr, wr.mw.access) == 52);
 
+// wr.flush of rxe_send_wr, which the headers have since Linux 6.2. librxe leaves `length` 0: that
+// of the WQE's dma counts.
+struct FlushTarget {
+  __u64 remote_address;
+  __u32 length;
+  __u32 rkey;
+  __u8 placement;
+  __u8 selectivity;
+};
+static_assert(offsetof(FlushTarget, rkey) + offsetof(rxe_send_wr, wr) ==
+              offsetof(rxe_send_wr, wr.rdma.reserved));
+static_assert(offsetof(FlushTarget, placement) == 16);
+
+// ib_uverbs_access_flags and ib_uverbs_device_cap_flags, likewise.
+inline constexpr __u32 kAccessFlushGlobal = 1U << 8;
+inline constexpr __u32 kAccessFlushPersistent = 1U << 9;
+inline constexpr __u64 kDeviceFlushGlobal = __u64{1} << 38;
+inline constexpr __u64 kDeviceAtomicWrite = __u64{1} << 40;
+
 static_assert(sizeof(rxe_send_wqe) == 208);
 static_assert(offsetof(rxe_send_wqe, wr) == 0);
 static_assert(offsetof(rxe_send_wqe, dma) == 184);

@@ -77,6 +77,13 @@ emulator::WindowBind bind_of(const rxe_send_wr& wr) {
           .access = emulator::Access{mw.access}};
 }
 
+emulator::FlushRange flush_of(const rxe_send_wqe& wqe) {
+  const auto target = snapshot<abi::FlushTarget>(reinterpret_cast<const std::byte*>(&wqe.wr) +
+                                                 offsetof(rxe_send_wr, wr));
+  return {
+      .length = wqe.dma.length, .placement = target.placement, .selectivity = target.selectivity};
+}
+
 void decode_target(emulator::SendRequest& request, const rxe_send_wr& wr, Kind kind) {
   switch (kind) {
     case Kind::send:
@@ -87,7 +94,6 @@ void decode_target(emulator::SendRequest& request, const rxe_send_wr& wr, Kind k
       request.rkey = wire::RKey{wr.wr.rdma.rkey};
       break;
     case Kind::flush:
-      // Headers since 6.2 have a struct of its own, with a length before the key.
       request.remote_address = wr.wr.rdma.remote_addr;
       request.rkey = wire::RKey{wr.wr.rdma.reserved};
       break;
@@ -149,10 +155,9 @@ emulator::SendRequest decode_send(const std::byte* element, SendLimits limits) {
   request.immediate = be32toh(wqe.wr.ex.imm_data);
   request.invalidate = wire::RKey{wqe.wr.ex.invalidate_rkey};
   decode_target(request, wqe.wr, kind);
+  if (kind == Kind::flush) request.flush = flush_of(wqe);
   if (kind == Kind::send || kind == Kind::rdma || kind == Kind::atomic) {
     request.malformed = !decode_data(request, wqe, element + sizeof(rxe_send_wqe), limits);
-  } else if (kind == Kind::flush) {
-    request.length = wqe.dma.length;
   } else {
     request.malformed = kind == Kind::unknown;
   }

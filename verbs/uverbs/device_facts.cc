@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <unistd.h>
 
+#include "verbs/abi/rxe_abi.h"
 #include "verbs/config/port_status.h"
 
 namespace urxe::verbs::uverbs {
@@ -87,7 +88,7 @@ ib_uverbs_ex_query_device_resp extended_device_facts(const DeviceConfig& config,
                                                      const emulator::Device& device) {
   ib_uverbs_ex_query_device_resp facts{};
   facts.base = device_facts(config, device);
-  facts.device_cap_flags_ex = kCapabilities;
+  facts.device_cap_flags_ex = kCapabilities | abi::kDeviceAtomicWrite | abi::kDeviceFlushGlobal;
   facts.odp_caps.general_caps = kOdpGeneral;
   auto& transports = facts.odp_caps.per_transport_caps;
   transports.ud_odp_caps = kOdpSend | kOdpReceive | kOdpSrqReceive;

@@ -2,6 +2,7 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <unistd.h>
 
+#include "verbs/abi/rxe_abi.h"
 #include "verbs/uverbs/command_table.h"
 #include "verbs/uverbs/creation.h"
 
@@ -9,14 +10,17 @@ namespace urxe::verbs::uverbs {
 namespace {
 
 constexpr std::uint64_t kPageMask = 4096 - 1;
-constexpr std::uint32_t kKnownAccess =
-    ((IB_UVERBS_ACCESS_HUGETLB << 1) - 1) | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
+constexpr std::uint32_t kKnownAccess = ((IB_UVERBS_ACCESS_HUGETLB << 1) - 1) |
+                                       abi::kAccessFlushGlobal | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
 // ib_mr_rereg_flags of the kernel's ib_verbs.h.
 constexpr std::uint32_t kChangeTranslation = 1U << 0;
 constexpr std::uint32_t kChangePd = 1U << 1;
 constexpr std::uint32_t kChangeAccess = 1U << 2;
 
 Status check_access(std::uint32_t flags) {
+  if ((flags & abi::kAccessFlushPersistent) != 0) {
+    return refuse(EINVAL, "FLUSH_PERSISTENT: this is not known to be persistent memory");
+  }
   if ((flags & ~kKnownAccess) == 0) return {};
   return refuse(
       EINVAL, fmt::format("access flags {:#x}: {:#x} are not known", flags, flags & ~kKnownAccess));

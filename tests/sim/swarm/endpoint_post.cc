@@ -10,6 +10,8 @@ using namespace emulator;
 
 namespace {
 
+// A number in a ring that no operation has.
+constexpr auto kNoOpcode = static_cast<WorkOpcode>(13);
 constexpr wire::QKey kQKey{0x11111111};
 constexpr std::size_t kTag = sizeof(std::uint64_t);  // the id in a message's first bytes
 constexpr std::size_t kMaxInline = 64;
@@ -263,7 +265,7 @@ void Endpoint::spoil(Draft& draft, net::Random& dice) {
       return;
     case 1:
       message.flaw = Flaw::unsupported;
-      message.opcode = type() == QpType::ud ? WorkOpcode::rdma_write : WorkOpcode::atomic_write;
+      message.opcode = type() == QpType::ud ? WorkOpcode::rdma_write : kNoOpcode;
       return;
     case 2:
       if (type() != QpType::rc || message.opcode != WorkOpcode::send) break;

@@ -170,7 +170,7 @@ TEST_CASE("a request that the ring holds malformed is a local QP operation error
 }
 
 TEST_CASE("an opcode that RC lacks is a local QP operation error") {
-  const auto opcode = GENERATE(WorkOpcode::flush, WorkOpcode::atomic_write, WorkOpcode{99});
+  const auto opcode = GENERATE(WorkOpcode{13}, WorkOpcode{16}, WorkOpcode{99});
   Bad bad;
   bad.run(
       opcode, 8, [](OwnedSend&) {}, kOperation, VendorError::opcode_not_for_this_type);

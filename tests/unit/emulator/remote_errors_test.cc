@@ -356,12 +356,15 @@ TEST_CASE("a READ of more than 2 GiB is an invalid request") {
   check_raw_is_invalid(refused);
 }
 
-TEST_CASE("a request that urxe does not serve is an invalid request") {
+TEST_CASE("a FLUSH above 2 GiB and an ATOMIC WRITE of other than 8 bytes are invalid requests") {
   const auto opcode = GENERATE(wire::Opcode::rc_flush, wire::Opcode::rc_atomic_write);
   Refused refused;
   Raw raw(opcode);
-  const std::size_t payload = opcode == wire::Opcode::rc_atomic_write ? 8 : 0;
-  refused.pair.inject(1, raw.packet, std::vector<std::uint8_t>(payload));
+  const bool writes = opcode == wire::Opcode::rc_atomic_write;
+  raw.packet.reth = {.address = refused.remote.address,
+                     .rkey = wire::RKey{refused.remote.key},
+                     .length = writes ? 16 : 0x80000001};
+  refused.pair.inject(1, raw.packet, std::vector<std::uint8_t>(writes ? 8 : 0));
   check_raw_is_invalid(refused);
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("inline data comes out as it lies in the ring, flagged or without a li
   }
 }
 
-TEST_CASE("an ATOMIC WRITE brings its eight bytes, a FLUSH only the length") {
+TEST_CASE("an ATOMIC WRITE brings its eight bytes, a FLUSH only its range") {
   const Fixture f;
   rxe_send_wqe write = wqe_of(WorkOpcode::atomic_write);
   write.dma.length = 8;
@@ -246,9 +246,13 @@ TEST_CASE("an ATOMIC WRITE brings its eight bytes, a FLUSH only the length") {
   rxe_send_wqe flush = wqe_of(WorkOpcode::flush);
   flush.wr.wr.rdma.remote_addr = 0x1000;
   flush.wr.wr.rdma.reserved = 0x77;  // where newer headers have the key
+  flush.wr.wr.atomic.swap = 0x0103;  // ... and the type and the level
   flush.dma.length = 1U << 30;
   const SendRequest request = f.post_and_take(flush);
-  CHECK(request.length == 1U << 30);
+  CHECK(request.length == 0);
+  CHECK(request.flush.length == 1U << 30);
+  CHECK(request.flush.placement == 3);
+  CHECK(request.flush.selectivity == 1);
   CHECK(request.rkey == wire::RKey{0x77});
   CHECK(request.inline_data.empty());
   CHECK_FALSE(request.malformed);
