@@ -10,6 +10,9 @@ struct Counters {
   std::uint64_t sent_bytes = 0;  // BTH to pad
   std::uint64_t received_packets = 0;
   std::uint64_t received_bytes = 0;
+  std::uint64_t sent_multicast_packets = 0;  // among those above
+  std::uint64_t received_multicast_packets = 0;
+  std::uint64_t port_errors = 0;  // how often the port went down
 
   // Received and dropped, by reason.
   std::uint64_t icrc_errors = 0;

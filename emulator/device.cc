@@ -129,6 +129,14 @@ Device::Census Device::census() const {
           .listeners = cm().listeners()};
 }
 
+void Device::report(AsyncEventType type) {
+  if (type == AsyncEventType::port_error) ++engine_.counters.port_errors;
+  if (type == AsyncEventType::device_fatal) {  // a NIC does no more work either
+    qps_.for_each([](QueuePair& qp) { qp.force_error(AsyncEventType::qp_fatal); });
+  }
+  engine_.events.add({type, {}});
+}
+
 // --- inputs
 
 void Device::handle_packet(Time now, const wire::Inbound& inbound) {
@@ -136,6 +144,7 @@ void Device::handle_packet(Time now, const wire::Inbound& inbound) {
   must_transmit_now_ = false;
   ++counters.received_packets;
   counters.received_bytes += inbound.bytes.size();
+  if (inbound.path.destination.is_multicast()) ++counters.received_multicast_packets;
   if (!inbound.icrc_is_right) {
     ++counters.icrc_errors;
     return;
@@ -199,6 +208,7 @@ std::optional<wire::Outbound> Device::poll_transmit(Time now, wire::MutableBytes
     }
     ++engine_.counters.sent_packets;
     engine_.counters.sent_bytes += outbound->size;
+    if (outbound->path->destination.is_multicast()) ++engine_.counters.sent_multicast_packets;
     if (++quantum_used_ < options().transmit_quantum) {
       engine_.transmitters.push_front(qp);
     } else {

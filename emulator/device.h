@@ -44,8 +44,12 @@ class Device {
   [[nodiscard]] const Counters& counters() const { return engine_.counters; }
   [[nodiscard]] const GidTable& gids() const { return engine_.gids; }
   void assign_gids(std::vector<wire::IpAddress> gids) { engine_.gids.assign(std::move(gids)); }
+  // An event of the port or of the whole device.
+  void report(AsyncEventType type);
   // More queue pair numbers (another process slot was claimed).
   void add_qpns(QpnRange qpns) { qps_.add(qpns); }
+
+  [[nodiscard]] const KeyTable& keys() const { return engine_.keys; }
 
   // --- objects
 

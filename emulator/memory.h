@@ -106,6 +106,9 @@ class KeyTable {
   Result<MemoryWindow*> create_window(ProtectionDomain& pd, WindowType type);
   void destroy_window(MemoryWindow& window);
 
+  // The region that has this key; nullptr if there is none.
+  [[nodiscard]] MemoryRegion* find_region(std::uint32_t key) const;
+
   // The program address of [address, address + length) for a local access: SGEs of a queue pair in
   // `pd`. `needs` is kLocalRead (nothing) or kLocalWrite.
   [[nodiscard]] tl::expected<std::uint64_t, MemoryFault> resolve_local(const ProtectionDomain& pd,
@@ -145,7 +148,6 @@ class KeyTable {
   void release_index(std::uint32_t key);
   std::uint32_t next_key(std::uint32_t index);
   [[nodiscard]] const Slot* find(std::uint32_t key) const;
-  [[nodiscard]] MemoryRegion* find_region(std::uint32_t key) const;
   [[nodiscard]] MemoryWindow* find_window(std::uint32_t key) const;
   [[nodiscard]] tl::expected<std::uint64_t, MemoryFault> resolve_window(
       const MemoryWindow& window, const ProtectionDomain& pd, wire::Qpn qpn, std::uint64_t address,

@@ -103,6 +103,15 @@ tl::expected<void, Error> UdpFabric::add(const LocalAddress& local, Descriptor s
   return {};
 }
 
+tl::expected<void, Error> UdpFabric::add_address(const LocalAddress& local) {
+  if (is_ours(local.address)) return {};
+  auto socket = open_receiver(local, options_);
+  if (!socket) return tl::unexpected(socket.error());
+  if (auto added = add(local, std::move(*socket)); !added) return added;
+  steering_.probe_all(monotonic_now(), slots_.front().slot);
+  return {};
+}
+
 int UdpFabric::watch(const Descriptor& source, std::uint32_t id) const {
   epoll_event event{.events = EPOLLIN, .data = {.u32 = id}};
   return epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, source.number(), &event) == 0 ? 0 : errno;

@@ -62,6 +62,10 @@ class UdpFabric final : public Fabric {
   // One more. Fails with EADDRINUSE when all are taken.
   [[nodiscard]] tl::expected<Slot, Error> claim_slot();
 
+  // The interface got another address. Does nothing for one that is known: the socket of an address
+  // that went away stays, and works again when it comes back.
+  [[nodiscard]] tl::expected<void, Error> add_address(const LocalAddress& local);
+
   // Who tells apart the packets to QPN 1; nullptr: the lowest slot that is in use has them all.
   void set_mad_router(MadRouter* router) { mad_router_ = router; }
   // Claims a name, so that a MadRouter of any process can send packets here. Returns 0 or an errno:

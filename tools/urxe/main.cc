@@ -4,6 +4,7 @@
 
 #include "tools/urxe/devices.h"
 #include "tools/urxe/doctor.h"
+#include "tools/urxe/event.h"
 #include "tools/urxe/packets.h"
 #include "tools/urxe/run.h"
 
@@ -54,6 +55,20 @@ void add_doctor(CLI::App& app, int& status) {
   doctor->callback([options, &status] { status = examine(*options); });
 }
 
+void add_event(CLI::App& app, int& status) {
+  auto* options = new EventOptions;
+  CLI::App* event = app.add_subcommand(
+      "event", "Make a device of a running program report an event, to test how it takes it");
+  event->add_option("pid", options->pid, "The program's process id")->required();
+  event->add_option("device", options->device, "Its device, for example rxe0")->required();
+  event
+      ->add_option("event", options->event,
+                   "device_fatal (all queue pairs end in error), port_error, port_active, "
+                   "gid_change, lid_change, pkey_change, sm_change, client_reregister")
+      ->required();
+  event->callback([options, &status] { status = raise_event(*options); });
+}
+
 void add_packets(CLI::App& app, int& status) {
   auto* options = new PacketsOptions;
   CLI::App* packets = app.add_subcommand(
@@ -74,6 +89,7 @@ int run_command_line(int argc, char** argv) {
   add_run(app, status);
   add_devices(app, status);
   add_doctor(app, status);
+  add_event(app, status);
   add_packets(app, status);
   app.add_subcommand("version", "Print the version")->callback([] {
     fmt::print("urxe {}\n", URXE_VERSION);

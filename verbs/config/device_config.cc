@@ -127,7 +127,10 @@ tl::expected<DeviceConfig, std::string> fulfil(const Request& request,
   if (!can_use(*interface, *request.address)) {
     return refuse(request.address->to_string() + " is no address of " + interface->name);
   }
-  return make_device(*interface, std::string(request.name), {*request.address}, loopback_guid);
+  DeviceConfig device =
+      make_device(*interface, std::string(request.name), {*request.address}, loopback_guid);
+  device.fixed_addresses = true;
+  return device;
 }
 
 // Two devices on one address would both get its packets.

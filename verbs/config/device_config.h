@@ -30,8 +30,9 @@ struct DeviceConfig {
   bool loopback = false;
   // The GID table, by index: IPv6 link-local, IPv4, other IPv6. Never empty.
   std::vector<wire::IpAddress> addresses;
-  std::uint64_t guid = 0;      // node GUID and system image GUID, as a number: 0x505400fffe880002
-  unsigned uverbs_number = 0;  // N of /dev/infiniband/uverbsN
+  bool fixed_addresses = false;  // the user named the address: others do not count
+  std::uint64_t guid = 0;        // node GUID and system image GUID, as a number: 0x505400fffe880002
+  unsigned uverbs_number = 0;    // N of /dev/infiniband/uverbsN
 
   [[nodiscard]] std::string uverbs_name() const { return "uverbs" + std::to_string(uverbs_number); }
   [[nodiscard]] dev_t uverbs_device() const;

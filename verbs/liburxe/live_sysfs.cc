@@ -17,6 +17,8 @@ struct Meaning {
   std::array<std::uint64_t Counters::*, 2> counters;
   std::uint64_t unit = 1;
   std::string_view fabric = {};
+  std::uint64_t Counters::*without =
+      nullptr;  // what is counted among them and does not belong here
 };
 
 constexpr auto kHardware = CounterSet::hardware;
@@ -38,8 +40,23 @@ constexpr Meaning kMeanings[] = {
     {kHardware, "rdma_recvs", {&Counters::completed_receives, nullptr}},
     {kPortSet, "port_xmit_packets", {&Counters::sent_packets, nullptr}},
     {kPortSet, "port_rcv_packets", {&Counters::received_packets, nullptr}},
-    {kPortSet, "unicast_xmit_packets", {&Counters::sent_packets, nullptr}},
-    {kPortSet, "unicast_rcv_packets", {&Counters::received_packets, nullptr}},
+    {kPortSet,
+     "unicast_xmit_packets",
+     {&Counters::sent_packets, nullptr},
+     1,
+     {},
+     &Counters::sent_multicast_packets},
+    {kPortSet,
+     "unicast_rcv_packets",
+     {&Counters::received_packets, nullptr},
+     1,
+     {},
+     &Counters::received_multicast_packets},
+    {kPortSet, "multicast_xmit_packets", {&Counters::sent_multicast_packets, nullptr}},
+    {kPortSet, "multicast_rcv_packets", {&Counters::received_multicast_packets, nullptr}},
+    {kPortSet, "link_downed", {&Counters::port_errors, nullptr}},
+    {kHardware, "link_downed", {&Counters::port_errors, nullptr}},
+    {kHardware, "send_err", {nullptr, nullptr}, 1, "send_errors"},
     {kPortSet, "port_xmit_data", {&Counters::sent_bytes, nullptr}, 4},
     {kPortSet, "port_rcv_data", {&Counters::received_bytes, nullptr}, 4},
     {kPortSet,
@@ -58,6 +75,11 @@ constexpr Meaning kMeanings[] = {
 
 }  // namespace
 
+std::vector<wire::IpAddress> LiveSysfs::gids(std::size_t device) {
+  auto gids = runtime_.gids(devices_[device].name);
+  return gids ? *std::move(gids) : ConfigProvider::gids(device);
+}
+
 std::uint64_t LiveSysfs::counter(std::size_t device, CounterSet set, std::string_view name) {
   const auto meaning = std::find_if(std::begin(kMeanings), std::end(kMeanings),
                                     [&](const auto& m) { return m.set == set && m.name == name; });
@@ -70,6 +92,7 @@ std::uint64_t LiveSysfs::counter(std::size_t device, CounterSet set, std::string
   }
   if (!meaning->fabric.empty())
     sum += runtime_.fabric_counter(devices_[device].name, meaning->fabric);
+  if (meaning->without != nullptr) sum -= *counters.*meaning->without;
   return sum / meaning->unit;
 }
 

@@ -13,6 +13,7 @@ class LiveSysfs final : public ConfigProvider {
   LiveSysfs(const std::vector<DeviceConfig>& devices, Runtime& runtime)
       : ConfigProvider(devices), devices_(devices), runtime_(runtime) {}
 
+  std::vector<wire::IpAddress> gids(std::size_t device) override;
   std::uint64_t counter(std::size_t device, CounterSet set, std::string_view name) override;
 
  private:

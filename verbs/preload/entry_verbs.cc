@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 
+#include "verbs/preload/advice_hook.h"
 #include "verbs/preload/entry_points.h"
 #include "verbs/preload/libc.h"
 #include "verbs/preload/poll_hook.h"
@@ -41,6 +42,9 @@ ibv_context* on_ibv_open_device(ibv_device* device) {
     return nullptr;
   }
   ibv_context* const context = open_device(device);
-  if (context != nullptr) hook_polling(*context);
+  if (context != nullptr) {
+    hook_polling(*context);
+    hook_advice(*context);
+  }
   return context;
 }

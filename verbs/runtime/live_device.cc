@@ -127,6 +127,24 @@ LiveDevice::Turn LiveDevice::serve(std::size_t hold_from) {
   return turn;
 }
 
+bool LiveDevice::raise(std::string_view name, emulator::AsyncEventType event) {
+  if (port_ == nullptr || port_->config().name != name) return false;
+  access()->report(event);
+  return true;
+}
+
+void LiveDevice::look_at_port() {
+  if (port_ == nullptr) return;
+  const PortFollower::Sight sight = port_->look();
+  const auto device = access();
+  port_->apply(sight, *device);
+}
+
+std::vector<wire::IpAddress> LiveDevice::gids() {
+  const std::scoped_lock lock(mutex_);
+  return device_.gids().gids();
+}
+
 void LiveDevice::after_fork_in_child() {
   fabric_.reset();
   mutex_.unlock();

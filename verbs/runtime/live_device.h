@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include "net/fabric.h"
 #include "verbs/runtime/guarded_memory.h"
 #include "verbs/runtime/hosted_device.h"
+#include "verbs/runtime/port_follower.h"
 
 namespace urxe::verbs {
 
@@ -52,7 +54,16 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   void after_fork_in_parent() { mutex_.unlock(); }
   void after_fork_in_child();
 
+  // The port follows its interface from now on; before the progress thread knows the device.
+  void follow(std::unique_ptr<PortFollower> port) { port_ = std::move(port); }
+  [[nodiscard]] std::vector<wire::IpAddress> gids();
+
   // --- for the progress thread
+
+  // The event happens, because somebody asked for it. False if the device has another name.
+  bool raise(std::string_view name, emulator::AsyncEventType event);
+  // Something changed about network interfaces.
+  void look_at_port();
 
   // Moves packets once, as drive does. If at least `hold_from` came, more are likely to follow, and
   // what they give rise to may wait for those: then the caller comes again soon.
@@ -103,6 +114,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   GuardedMemory memory_;
   emulator::Device device_;
   std::unique_ptr<net::Fabric> fabric_;
+  std::unique_ptr<PortFollower> port_;  // null: nothing changes
   ProgressWaker& waker_;
   SentenceSink sentences_;
   DeviceListener* listener_ = nullptr;

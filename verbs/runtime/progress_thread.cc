@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 
+#include <fmt/core.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+
+#include "verbs/runtime/log.h"
 
 namespace urxe::verbs {
 namespace {
@@ -29,6 +33,11 @@ constexpr Duration kFirstLinger = 20us;
 constexpr Duration kMostLinger = 50us;
 constexpr Duration kLongestLinger = 1ms;  // then it looks after the rest of its duties
 
+// Where what is always waited for stands among the descriptors. All but the timer also while a
+// polling program is left alone.
+enum : std::size_t { kWake, kLinks, kControl, kTimer, kFixed };
+constexpr nfds_t kWhileYielding = kTimer;
+
 timespec to_timespec(Duration duration) {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
   return {.tv_sec = whole.count(), .tv_nsec = (duration - whole).count()};
@@ -45,6 +54,13 @@ int ProgressThread::start() {
   const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake < 0) return errno;
   wake_.emplace(wake);
+  if (const int failed = links_.open(); failed != 0) {
+    log(LogLevel::info,
+        fmt::format("ports will not follow their interfaces: {}", std::strerror(failed)));
+  }
+  if (const int failed = control_.open(); failed != 0) {
+    log(LogLevel::info, fmt::format("urxe event will not work here: {}", std::strerror(failed)));
+  }
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -73,6 +89,8 @@ void ProgressThread::abandon() {
   running_ = false;
   timer_.reset();
   wake_.reset();
+  links_.close();
+  control_.close();
 }
 
 void ProgressThread::add(std::shared_ptr<LiveDevice> device) {
@@ -126,6 +144,8 @@ void ProgressThread::run() {
     const auto held = devices();
     if (!yields_) rearm(held);  // else the program's moves see to it
     const bool by_socket = wait(held);
+    follow_links(held);
+    serve_requests(held);
     serve(held, by_socket);
   }
 }
@@ -153,17 +173,19 @@ bool ProgressThread::is_moved_by_program(const std::vector<std::shared_ptr<LiveD
 
 bool ProgressThread::wait(const std::vector<std::shared_ptr<LiveDevice>>& held) {
   descriptors_.assign({{.fd = wake_->number(), .events = POLLIN, .revents = 0},
+                       {.fd = links_.descriptor(), .events = POLLIN, .revents = 0},
+                       {.fd = control_.descriptor(), .events = POLLIN, .revents = 0},
                        {.fd = timer_->number(), .events = POLLIN, .revents = 0}});
   if (yields_) {
     const timespec pause = to_timespec(takeover_);
-    ppoll(descriptors_.data(), 1, &pause, nullptr);
+    ppoll(descriptors_.data(), kWhileYielding, &pause, nullptr);
     clear_wake_descriptors();
     return false;
   }
   for (const auto& device : held) device->wait_for(descriptors_);
   ppoll(descriptors_.data(), descriptors_.size(), nullptr, nullptr);
   clear_wake_descriptors();
-  return std::any_of(descriptors_.begin() + 2, descriptors_.end(),
+  return std::any_of(descriptors_.begin() + kFixed, descriptors_.end(),
                      [](const pollfd& descriptor) { return descriptor.revents != 0; });
 }
 
@@ -173,11 +195,24 @@ void ProgressThread::clear_wake_descriptors() {
     if ((descriptor.revents & POLLIN) == 0) return;
     [[maybe_unused]] const ssize_t got = ::read(descriptor.fd, &ignored, sizeof(ignored));
   };
-  clear(descriptors_[0]);
-  if (descriptors_[1].revents == 0) return;
+  clear(descriptors_[kWake]);
+  if (descriptors_[kTimer].revents == 0) return;
   const std::scoped_lock lock(mutex_);  // or the next time that it is armed for is lost
-  clear(descriptors_[1]);
+  clear(descriptors_[kTimer]);
   armed_ = kNever;
+}
+
+void ProgressThread::serve_requests(const std::vector<std::shared_ptr<LiveDevice>>& held) {
+  if (descriptors_[kControl].revents == 0) return;
+  control_.serve([&](std::string_view name, emulator::AsyncEventType event) {
+    return std::any_of(held.begin(), held.end(),
+                       [&](const auto& device) { return device->raise(name, event); });
+  });
+}
+
+void ProgressThread::follow_links(const std::vector<std::shared_ptr<LiveDevice>>& held) {
+  if (descriptors_[kLinks].revents == 0 || !links_.take_changes()) return;
+  for (const auto& device : held) device->look_at_port();
 }
 
 LiveDevice::Turn ProgressThread::serve_once(const std::vector<std::shared_ptr<LiveDevice>>& held,

@@ -14,6 +14,8 @@
 
 #include "net/wire/time.h"
 #include "verbs/preload/private_descriptor.h"
+#include "verbs/runtime/control_socket.h"
+#include "verbs/runtime/link_watch.h"
 #include "verbs/runtime/live_device.h"
 
 namespace urxe::verbs {
@@ -58,6 +60,8 @@ class ProgressThread final : public ProgressWaker {
   void set_yields(const std::vector<std::shared_ptr<LiveDevice>>& devices, bool yields);
   void rearm(const std::vector<std::shared_ptr<LiveDevice>>& devices);
   void clear_wake_descriptors();
+  void serve_requests(const std::vector<std::shared_ptr<LiveDevice>>& devices);
+  void follow_links(const std::vector<std::shared_ptr<LiveDevice>>& devices);
   [[nodiscard]] static bool is_polled(const std::vector<std::shared_ptr<LiveDevice>>& devices,
                                       Time since);
   // Whether a thread of the program is at work in a device or was so a moment ago: polling, or
@@ -72,6 +76,8 @@ class ProgressThread final : public ProgressWaker {
   std::atomic<bool> stopping_{false};
   std::optional<PrivateDescriptor> timer_;  // timerfd
   std::optional<PrivateDescriptor> wake_;   // eventfd
+  LinkWatch links_;
+  ControlSocket control_;
 
   std::mutex mutex_;  // over devices_, armed_ and rounds_
   std::condition_variable round_ended_;

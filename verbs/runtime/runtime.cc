@@ -53,12 +53,14 @@ class Keeper final : public net::DescriptorKeeper {
 
 std::unique_ptr<net::DescriptorKeeper> keep(int number) { return std::make_unique<Keeper>(number); }
 
-net::UdpOptions udp_options(const DeviceConfig& config, const Settings& settings) {
+net::UdpOptions udp_options(const DeviceConfig& config, const std::vector<wire::IpAddress>& gids,
+                            const Settings& settings) {
   net::UdpOptions options;
   options.keep_descriptor = &keep;
   if (settings.single_packets) options.segmentation = net::Segmentation::never;
-  for (const wire::IpAddress& address : config.addresses) {
-    options.addresses.push_back({.address = address, .interface = config.ifindex});
+  for (const wire::IpAddress& gid : gids) {
+    if (gid.is_unspecified()) continue;
+    options.addresses.push_back({.address = gid, .interface = config.ifindex});
   }
   return options;
 }
@@ -135,7 +137,9 @@ tl::expected<std::shared_ptr<Runtime::Running>, net::Error> Runtime::start(
   if (!FaultGuard::arm(options_.sigaction)) {
     return tl::unexpected(net::Error{EAGAIN, "the handler for memory faults cannot be installed"});
   }
-  auto udp = net::UdpFabric::open(udp_options(config, options_.settings));
+  // The configuration is from when the process started.
+  auto gids = first_gids(config, present_addresses(config));
+  auto udp = net::UdpFabric::open(udp_options(config, gids, options_.settings));
   if (!udp) return tl::unexpected(udp.error());
   if (auto started = start_progress(); !started) return tl::unexpected(started.error());
   auto running = std::make_shared<Running>();
@@ -149,7 +153,9 @@ tl::expected<std::shared_ptr<Runtime::Running>, net::Error> Runtime::start(
   running->device = std::make_shared<LiveDevice>(
       options, emulator::QpnRange{net::first_qpn_of(slot), net::kQpnsPerSlot}, *std::move(fabric),
       *progress_, logs(LogLevel::info) ? &log_info : nullptr);
-  running->device->access()->assign_gids(config.addresses);
+  running->device->access()->assign_gids(std::move(gids));
+  running->device->follow(std::make_unique<PortFollower>(config, *running->fabric));
+  running->device->look_at_port();
   progress_->add(running->device);
   return running;
 }
@@ -211,6 +217,14 @@ std::uint64_t Runtime::fabric_counter(const std::string& name, std::string_view 
     if (running->name == name) return running->fabric_counter(counter);
   }
   return 0;
+}
+
+std::optional<std::vector<wire::IpAddress>> Runtime::gids(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& running : running_) {
+    if (running->name == name) return running->device->gids();
+  }
+  return std::nullopt;
 }
 
 void Runtime::at_exit() {

@@ -45,6 +45,9 @@ class Runtime {
   // What its fabric has counted by a name of UdpFabric's; 0 if it does not run.
   [[nodiscard]] std::uint64_t fabric_counter(const std::string& name, std::string_view counter);
 
+  // The GID table of a device that runs; nothing for one that does not run.
+  [[nodiscard]] std::optional<std::vector<wire::IpAddress>> gids(const std::string& name);
+
   // The program ends: devices that are open send what they have, and say what the faults did.
   void at_exit();
 

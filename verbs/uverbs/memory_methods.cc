@@ -4,6 +4,7 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 
+#include "verbs/uverbs/advice.h"
 #include "verbs/uverbs/creation.h"
 #include "verbs/uverbs/method_table.h"
 
@@ -39,13 +40,6 @@ Status query_mr(Context& context, const Attributes& attributes) {
     if (!told) return told;
   }
   return {};
-}
-
-Status advise_mr(Context& context, const Attributes& attributes) {
-  const auto handle = attributes.handle(UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
-  if (!handle) return tl::unexpected(handle.error());
-  if (auto pd = context.objects().find<PdObject>(*handle); !pd) return tl::unexpected(pd.error());
-  return refuse(EOPNOTSUPP, "advice on memory regions is not taken, as by Linux's rxe");
 }
 
 Status register_dmabuf(Context& context, const Attributes& attributes) {
