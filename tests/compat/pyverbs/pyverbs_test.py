@@ -16,10 +16,7 @@ MODULES = ("addr", "atomic", "cq", "cq_events", "cqex", "device", "fork", "mr", 
 PATIENCE = 120  # seconds for a module
 
 # What fails, and why. An entry that does not fail any more must go.
-DEVIATIONS = {
-    "test_qpex.QpExTestCase.test_qp_ex_rc_atomic_write":
-        "atomic writes (IBTA 1.5) are not executed, as by rxe before Linux 6.2",
-}
+DEVIATIONS = {}
 # By write() libibverbs reads GIDs from sysfs, where unused entries are empty files.
 DEVIATIONS_BY_WRITE = {
     "test_device.DeviceTest.test_query_gid_table": "docs/limitations.md: types of an unused GID",
