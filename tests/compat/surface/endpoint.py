@@ -10,7 +10,7 @@ from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
-from pyverbs.srq import SRQ, SrqInitAttr
+from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 
 PATIENCE = 30  # seconds
@@ -55,7 +55,7 @@ class Endpoint:
         self.pd = PD(self.context)
         self.channel = CompChannel(self.context)
         self.cq = CQ(self.context, cqe, None, self.channel, 0)
-        self.srq = SRQ(self.pd, SrqInitAttr()) if with_srq else None
+        self.srq = SRQ(self.pd, SrqInitAttr(SrqAttr(max_wr=64, max_sge=4))) if with_srq else None
         self.mr = MR(self.pd, 4096, access)
         self.rnr_retry = rnr_retry
         cap = QPCap(max_send_wr=64, max_recv_wr=64, max_send_sge=4, max_recv_sge=4)

@@ -106,7 +106,8 @@ TEST_CASE("the extended query tells of on-demand paging, cut to what the program
   CHECK(facts.response_length == sizeof(facts));
   CHECK(facts.odp_caps.general_caps == 3);
   CHECK(facts.odp_caps.per_transport_caps.rc_odp_caps == 0x3F);
-  CHECK(facts.device_cap_flags_ex == facts.base.device_cap_flags);
+  CHECK(facts.device_cap_flags_ex == (facts.base.device_cap_flags | verbs::abi::kDeviceAtomicWrite |
+                                      verbs::abi::kDeviceFlushGlobal));
   CHECK(facts.base.max_sge == 32);
 
   std::array<std::uint64_t, offsetof(ib_uverbs_ex_query_device_resp, odp_caps) / 8> old{};
