@@ -40,7 +40,7 @@ class ReadBudget {
     return outstanding_ == 0 || outstanding_ + bytes <= limit_;
   }
   void wait_for_room(WindowWaiter& waiter, std::uint32_t bytes) { line_.join(waiter, bytes); }
-  [[nodiscard]] bool has_waiters() const { return !line_.empty(); }
+  [[nodiscard]] bool has_waiters() const { return line_.is_busy(); }
   void offer_room() {
     line_.offer([this](std::uint32_t bytes) { return has_room(bytes); });
   }

@@ -24,18 +24,26 @@ class WindowWaiter : public ListLink<struct WindowWaiterTag> {
   // There is room now, and it is this waiter's turn.
   virtual void window_opened() = 0;
 
+  [[nodiscard]] bool has_turn() const { return has_turn_; }
+  // It took what it needed, or has no use for room now.
+  inline void end_turn();
+
  private:
   friend class WaitingLine;
-  const WaitingLine* line_ = nullptr;  // the one that it joined last
-  std::uint32_t needed_ = 0;           // bytes
+  WaitingLine* line_ = nullptr;  // the one that it joined last
+  std::uint32_t needed_ = 0;     // bytes
+  bool has_turn_ = false;        // it was called, and has not ended its turn
 };
 
 // First come, first served: who is not at the front gets no room, however little it needs.
 class WaitingLine {
  public:
-  [[nodiscard]] bool empty() const { return waiters_.empty(); }
+  // Whether whoever comes now has to wait: somebody stands in line, or was called and has not yet
+  // taken the room.
+  [[nodiscard]] bool is_busy() const { return !waiters_.empty() || called_ > 0; }
   // Whoever stands in this line already keeps its place.
   void join(WindowWaiter& waiter, std::uint32_t needed) {
+    waiter.end_turn();
     if (waiter.line_ != this) waiter.unlink();
     waiter.line_ = this;
     waiter.needed_ = needed;
@@ -47,12 +55,22 @@ class WaitingLine {
     WindowWaiter* waiter = waiters_.front();
     if (waiter == nullptr || !has_room(waiter->needed_)) return;
     waiter->unlink();
+    waiter->has_turn_ = true;
+    ++called_;
     waiter->window_opened();
   }
 
  private:
+  friend class WindowWaiter;
   IntrusiveList<WindowWaiter, WindowWaiterTag> waiters_;
+  std::uint32_t called_ = 0;  // waiters that have their turn
 };
+
+void WindowWaiter::end_turn() {
+  if (!has_turn_) return;
+  has_turn_ = false;
+  --line_->called_;
+}
 
 // All queue pairs that send to one socket share its receive buffer, so they share a window:
 // additive increase, multiplicative decrease (RFC 5681's idea; the transport itself has no such
@@ -67,9 +85,10 @@ class Peer : public Shared {
   [[nodiscard]] bool has_room(std::uint32_t bytes) const {
     return in_flight_ == 0 || in_flight_ + bytes <= window_;
   }
-  // The waiter is told once. It must then send, wait again, or call offer_room for the next one.
+  // The waiter is told once. It then sends, or waits again, or ends its turn and calls offer_room
+  // for the next one. Until then nobody else may take the room.
   void wait_for_room(WindowWaiter& waiter, std::uint32_t bytes) { line_.join(waiter, bytes); }
-  [[nodiscard]] bool has_waiters() const { return !line_.empty(); }
+  [[nodiscard]] bool has_waiters() const { return line_.is_busy(); }
   void offer_room() {
     line_.offer([this](std::uint32_t bytes) { return has_room(bytes); });
   }

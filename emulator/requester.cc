@@ -25,8 +25,8 @@ void Requester::start(wire::Psn first) {
 void Requester::reset() {
   go_back();
   unlink();
-  if (peer_) peer_->offer_room();
-  context_.engine.reads.offer_room();
+  end_turn();
+  offer_rooms();
   peer_ = {};
   reads_in_flight_.release();
   next_psn_ = send_psn_ = una_psn_;
@@ -64,7 +64,11 @@ std::optional<Requester::Output> Requester::poll_transmit(Time now, wire::Mutabl
 
 // It has no use for room now: those behind it in line may have.
 void Requester::pass_on_turn() {
-  has_turn_ = false;
+  end_turn();
+  offer_rooms();
+}
+
+void Requester::offer_rooms() {
   if (peer_) peer_->offer_room();
   context_.engine.reads.offer_room();
 }
@@ -146,9 +150,10 @@ Requester::Wait Requester::check_windows(const Work& work) {
 
 template <typename Window>
 Requester::Wait Requester::ask_for_room(Window& window, std::uint32_t bytes) {
-  if (window.has_room(bytes) && (has_turn_ || !window.has_waiters())) return Wait::nothing;
-  has_turn_ = false;
+  if (window.has_room(bytes) && (has_turn() || !window.has_waiters())) return Wait::nothing;
+  const bool gives_up_turn = has_turn();
   window.wait_for_room(*this, bytes);
+  if (gives_up_turn) offer_rooms();
   return Wait::window;
 }
 
@@ -264,7 +269,10 @@ std::optional<Requester::Output> Requester::send_probe(wire::MutableBytes slot) 
   }
   const auto size = build_request(context_, work, {.index = index, .count = 1, .ack_request = true},
                                   position, slot);
-  if (!size) return std::nullopt;  // sending it in its turn will tell
+  if (!size) {
+    go_back();  // sending it in its turn will tell
+    return std::nullopt;
+  }
   ++context_.engine.counters.retransmitted_packets;
   probed_psn_ = una_psn_;
   return Output{*size, &context_.path};

@@ -91,10 +91,7 @@ class Requester final : public WindowWaiter {
   // Nothing that was started is unfinished.
   [[nodiscard]] bool is_drained() const;
 
-  void window_opened() override {
-    has_turn_ = true;
-    owner_.requester_has_output();
-  }
+  void window_opened() override { owner_.requester_has_output(); }
 
  private:
   // What a packet costs a peer's socket buffer besides its payload, about.
@@ -128,6 +125,7 @@ class Requester final : public WindowWaiter {
   template <typename Window>
   [[nodiscard]] Wait ask_for_room(Window& window, std::uint32_t bytes);
   void pass_on_turn();
+  void offer_rooms();
 
   [[nodiscard]] std::uint32_t read_piece() const;
   [[nodiscard]] std::uint32_t read_packets(const Work& work) const;
@@ -167,7 +165,6 @@ class Requester final : public WindowWaiter {
   SgePosition position_;              // in its scatter/gather list...
   bool position_is_current_ = false;  // ... unless the cursor jumped
 
-  bool has_turn_ = false;              // it stood in line for room, and was called
   std::uint32_t in_flight_bytes_ = 0;  // charged to the peer's window, for [una_psn_, send_psn_)
   std::uint32_t bytes_since_ack_request_ = 0;
   Ring<ReadInFlight> reads_in_flight_;  // READs and atomics that were asked for, oldest first

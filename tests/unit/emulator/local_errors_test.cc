@@ -149,6 +149,21 @@ TEST_CASE("memory that the program unmapped is a local protection error, not a c
       kProtection, VendorError::memory_gone);
 }
 
+TEST_CASE("memory that goes away before it is sent again fails the request, whatever the timeout") {
+  PairOptions options;
+  options.timeout = GENERATE(0, 14);
+  DevicePair pair(options);
+  const auto remote = pair.server().buffer(64);
+  const auto gone = pair.client().buffer(64);
+  pair.fate = [](const WirePacket&) { return 0; };
+  REQUIRE(pair.post(0, WorkOpcode::rdma_write, gone, 64, remote));
+  pair.transmit();
+  REQUIRE(pair.client().device.destroy(*pair.client().regions.back()));
+  pair.run(1s);
+  CHECK(statuses(pair.client().send_completions) == std::vector{kProtection});
+  CHECK(pair.client().qp->state() == QpState::error);
+}
+
 TEST_CASE("an answer that cannot be written to memory is a local protection error") {
   Bad bad;
   const auto gone = bad.pair.client().buffer(64);

@@ -102,6 +102,29 @@ TEST_CASE("queue pairs with little to send are not starved by one with much") {
   CHECK(pair.client().send_completions.completions[0].wr_id == 7);
 }
 
+TEST_CASE("a queue pair whose READ is not answered leaves the budget of READs to the others") {
+  PairOptions options;
+  options.timeout = 0;  // it asks for ever
+  options.device.read_window = 1000;
+  DevicePair pair(options);
+  const auto local = pair.client().buffer(2000);
+  const auto remote = pair.server().buffer(2000);
+  Second second(pair);
+  const wire::Qpn mute = pair.server().qp->qpn();
+  pair.fate = [mute](const WirePacket& packet) {
+    return packet.parsed().bth.destination == mute ? 0 : 1;
+  };
+  REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, 500, remote));
+  pair.transmit();
+  OwnedSend read = write_of(local, 800, remote, 7);
+  read.request.opcode = WorkOpcode::rdma_read;
+  second.sends[0].post(std::move(read));
+  REQUIRE(second.qps[0]->ring_doorbell());
+  pair.run(1s);
+  REQUIRE(statuses(pair.client().send_completions) == Statuses{kOk});
+  CHECK(pair.client().send_completions.completions[0].wr_id == 7);
+}
+
 // A peer that hands the server many packets while that cannot send.
 struct Flood {
   Flood() : remote(pair.server().buffer(1U << 20)) {
