@@ -142,12 +142,7 @@ void Completer::handle_read_response(Time now, const wire::Packet& packet) {
   if (!deliver(*work, std::uint64_t{index} * context_.mtu, packet.payload)) return;
   position_psn_ = psn + 1;
   position_is_known_ = true;
-  // A part of a READ that comes by itself answers a probe. The answers to what was sent before
-  // would have come before: what is missing behind it is lost.
-  const bool answers_probe = requester_.was_probed(psn) &&
-                             packet.info->position == wire::Position::only && work->packets > 1;
   requester_.acknowledge_before(psn + 1, now);
-  if (answers_probe && !requester_.is_drained()) requester_.resend(now);
 }
 
 // A FLUSH and an ATOMIC WRITE are answered with a READ response without data (IBTA A19.4.3).

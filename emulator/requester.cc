@@ -261,12 +261,13 @@ std::optional<Requester::Output> Requester::send_probe(wire::MutableBytes slot) 
   if (!found) return std::nullopt;
   Work& work = queue_.at(*found);
   ++context_.engine.counters.probes;
-  // Of a READ, one packet: were it only late, to ask for all again would make the peer later still.
+  if (work.needs_response()) {
+    go_back();  // the probe is the request itself; the ACK timer runs on
+    return std::nullopt;
+  }
   const auto index = static_cast<std::uint32_t>(una_psn_.ahead_of(work.first_psn));
   SgePosition position;
-  if (!work.needs_response()) {
-    position.seek(work.request.sges, std::uint64_t{index} * context_.mtu);
-  }
+  position.seek(work.request.sges, std::uint64_t{index} * context_.mtu);
   const auto size = build_request(context_, work, {.index = index, .count = 1, .ack_request = true},
                                   position, slot);
   if (!size) {

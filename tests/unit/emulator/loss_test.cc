@@ -53,49 +53,5 @@ TEST_CASE("a READ in pieces asks again for a part of one piece at a time") {
   }
 }
 
-// A slow peer (a busy machine, an emulated one) must not be asked for everything again and again.
-TEST_CASE("READs whose answers are late are probed with one packet at a time") {
-  constexpr int kReads = 8;
-  constexpr std::uint32_t kSize = 4096;
-  PairOptions options;
-  options.latency = 30ms;  // longer than the first probe's delay
-  options.timeout = 0;
-  options.read_atomic = kReads;
-  DevicePair pair(options);
-  const auto local = pair.client().buffer(kSize);
-  const auto remote = pair.server().buffer(kSize);
-  for (int i = 0; i < kReads; ++i) {
-    REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, kSize, remote));
-  }
-  pair.run();
-  CHECK(pair.client().send_completions.completions.size() == kReads);
-  std::uint32_t whole = 0;
-  std::uint32_t probes = 0;
-  for (const WirePacket& packet : pair.log) {
-    if (packet.from != 0) continue;
-    ++(packet.parsed().reth.length == kSize ? whole : probes);
-  }
-  CHECK(whole == kReads);
-  CHECK(probes > 0);
-  CHECK(probes <= 8);
-}
-
-TEST_CASE("a READ that is lost with all behind it is recovered without the ACK timer") {
-  PairOptions options;
-  options.timeout = 0;
-  DevicePair pair(options);
-  const auto local = pair.client().buffer(4096);
-  const auto remote = pair.server().buffer(4096);
-  std::memset(pair.server().bytes(remote), 0x77, remote.size);
-  pair.fate = losing(0, {0, 1, 2});
-  for (int i = 0; i < 3; ++i) {
-    REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, local.size, remote));
-  }
-  pair.run();
-  REQUIRE(pair.client().send_completions.completions.size() == 3);
-  CHECK(pair.client().send_completions.completions[2].status == CompletionStatus::success);
-  CHECK(pair.client().bytes(local)[local.size - 1] == 0x77);
-}
-
 }  // namespace
 }  // namespace urxe::test
