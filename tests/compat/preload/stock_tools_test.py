@@ -176,7 +176,7 @@ class RealDevices(unittest.TestCase):
         script = ("cat /sys/class/infiniband/mlx5_0/ports/1/state; ls /dev/infiniband;"
                   "realpath /sys/class/infiniband/mlx5_0")
         self.assertEqual(self.under_mounts(script),
-                         "real\nuverbs5\n/sys/class/infiniband/mlx5_0\n")
+                         "real\nrdma_cm\nuverbs5\n/sys/class/infiniband/mlx5_0\n")
 
 
 class Leftovers(unittest.TestCase):

@@ -77,7 +77,7 @@ class Perftest(cases.InWorld):
 
     def test_atomic_operations(self):
         for program, operation in itertools.product(("ib_atomic_bw", "ib_atomic_lat"),
-                                                    ("CMP_AND_SWP", "FETCH_AND_ADD")):
+                                                    ("CMP_AND_SWAP", "FETCH_AND_ADD")):
             with self.subTest(program=program, operation=operation):
                 self.measure(program, "-n", 50, "-A", operation)
 
