@@ -105,6 +105,10 @@ TEST_CASE("memory that is not there makes the call fail") {
   CHECK_FALSE(memory.read(half.address_of_end() - 15, bytes));
   CHECK_FALSE(memory.write(half.address_of_end() - 8, bytes));
   CHECK_FALSE(memory.read(0, bytes));
+  CHECK_FALSE(memory.write(0, bytes));
+  CHECK_FALSE(memory.compare_swap(0, 0, 1).has_value());
+  CHECK_FALSE(memory.fetch_add(0, 1).has_value());
+  CHECK_FALSE(memory.store(0, 1));
   CHECK_FALSE(memory.compare_swap(half.address_of_end(), 0, 1).has_value());
   CHECK_FALSE(memory.fetch_add(half.address_of_end(), 1).has_value());
   CHECK_FALSE(memory.store(half.address_of_end(), 1));
