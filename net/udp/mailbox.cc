@@ -143,7 +143,13 @@ std::optional<Datagram> Letter::take(wire::Bytes& letter) {
   return datagram;
 }
 
-std::string mailbox_of(Slot slot) { return "urxe/slot/" + std::to_string(slot.value()); }
+constexpr std::string_view kSlotMailbox = "urxe/slot/";
+
+std::string mailbox_of(Slot slot) {
+  return std::string(kSlotMailbox) + std::to_string(slot.value());
+}
+
+bool is_slot_mailbox(std::string_view mailbox) { return mailbox.starts_with(kSlotMailbox); }
 
 std::string mailbox_of_name(const std::string& name) { return "urxe/name/" + name; }
 

@@ -71,6 +71,7 @@ class Mailbox {
 
 // The name of a slot's mailbox.
 [[nodiscard]] std::string mailbox_of(Slot slot);
+[[nodiscard]] bool is_slot_mailbox(std::string_view mailbox);
 // The mailbox of a name that a process may claim (UdpFabric::claim_name).
 [[nodiscard]] std::string mailbox_of_name(const std::string& name);
 

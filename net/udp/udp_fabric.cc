@@ -409,11 +409,22 @@ bool UdpFabric::route_management(const Datagram& packet) {
   Letter letter;
   letter.add(packet);
   const int error = slots_.front().mailbox.post(*owner, letter.bytes());
-  // A process that is gone, or does not listen yet or any more: whoever has the packet answers, as
-  // the one kernel of a machine would, and the sender need not wait for its timer.
-  if (error == ECONNREFUSED) return false;
+  // For a process that is gone whoever has the packet answers, as the machine's one kernel would. A
+  // name may be claimed again in a moment, by a program that listens anew for each connection (as
+  // perftest does): only who asks again is answered.
+  if (error == ECONNREFUSED && (is_slot_mailbox(*owner) || is_asked_again(*owner))) return false;
   ++(error == 0 ? counters_.handed_over : counters_.hand_over_drops);
   return true;
+}
+
+bool UdpFabric::is_asked_again(const std::string& name) {
+  constexpr Duration kAgain = std::chrono::seconds(1);
+  static constexpr Duration kForget = std::chrono::minutes(1);
+  constexpr std::size_t kMost = 256;
+  std::erase_if(unclaimed_, [this](const auto& entry) { return now_ - entry.second > kForget; });
+  if (unclaimed_.size() >= kMost) return true;
+  const auto [first, is_new] = unclaimed_.try_emplace(name, now_);
+  return !is_new && now_ - first->second >= kAgain;
 }
 
 bool UdpFabric::hand_to_lowest(const Datagram& packet) {

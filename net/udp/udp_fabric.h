@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -127,6 +128,8 @@ class UdpFabric final : public Fabric {
   void deliver(Time now, Receiver& receiver, const wire::Path& path, wire::Bytes packet);
   // False: it stays here.
   [[nodiscard]] bool route_management(const Datagram& packet);
+  // Whether somebody asked for this name, which no process has, before: not just now, but lately.
+  [[nodiscard]] bool is_asked_again(const std::string& name);
   [[nodiscard]] bool hand_to_lowest(const Datagram& packet);
   // Puts a datagram of `packets` packets into the outbox.
   void hand_over(const std::string& name, const Datagram& datagram, std::uint64_t packets);
@@ -140,6 +143,8 @@ class UdpFabric final : public Fabric {
   std::vector<Name> names_;
   std::uint32_t last_id_ = 0;
   MadRouter* mad_router_ = nullptr;
+  std::map<std::string, Time>
+      unclaimed_;  // names that were asked for and nobody has, and since when
   Steering steering_;
   Sender sender_;
   Reader reader_;

@@ -175,7 +175,7 @@ def run_rcopy(world, runner):
 SPECIAL = {"mckey": run_mckey, "rcopy": run_rcopy}
 
 # These stall, always or at times (docs/limitations.md). Run only when they are named.
-STALLING = ("rstream", "riostream", "rcopy", "ib_send_bw", "ib_read_lat")
+STALLING = ("rstream", "riostream", "rcopy")
 
 
 def main():
