@@ -116,6 +116,10 @@ def words(text, case, world):
     return [{"S": server, "C": client}.get(word, word) for word in text.split()]
 
 
+# A thread of rping may ask for one more event when the other has closed the channel already.
+RPING_RACE = "rdma_get_cm_event: Bad file descriptor"
+
+
 def run_case(name, case, world, runner):
     server_command = words(case.server, case, world)
     client_command = words(case.client, case, world)
@@ -139,7 +143,8 @@ def run_case(name, case, world, runner):
         ended = end_server()
     text = "\n".join(str(end) for end in [ended] + finished)
     assert all(end.status == 0 for end in finished), f"a client failed\n{text}"
-    assert not case.server_ends or ended.status == 0, f"the server failed\n{text}"
+    assert not case.server_ends or ended.status == 0 or RPING_RACE in ended.output, \
+        f"the server failed\n{text}"
     assert re.search(case.says, ended.output + finished[0].output), f"no {case.says!r}\n{text}"
     assert "rror" not in finished[0].output, f"it speaks of an error\n{text}"
 
