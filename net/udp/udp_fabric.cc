@@ -413,7 +413,11 @@ bool UdpFabric::route_management(const Datagram& packet) {
   // name may be claimed again in a moment, by a program that listens anew for each connection (as
   // perftest does): only who asks again is answered.
   if (error == ECONNREFUSED && (is_slot_mailbox(*owner) || is_asked_again(*owner))) return false;
-  ++(error == 0 ? counters_.handed_over : counters_.hand_over_drops);
+  if (error == ECONNREFUSED) {
+    ++counters_.ownerless;
+  } else {
+    ++(error == 0 ? counters_.handed_over : counters_.hand_over_drops);
+  }
   return true;
 }
 

@@ -214,6 +214,37 @@ TEST_CASE("a router gives management datagrams to whoever claimed a name") {
   for (const auto& child : children) CHECK(child->report_after(10).packets == 10);
 }
 
+TEST_CASE("management datagrams of a process that is gone are answered by whoever has them") {
+  class Router final : public net::MadRouter {
+   public:
+    std::optional<std::string> owner_of(const wire::Inbound&) override { return owner; }
+    std::string owner = net::mailbox_of(net::Slot{999});
+  };
+  Router router;
+  auto fabric = open_fabric(shared_address());
+  fabric->set_mad_router(&router);
+  Peer peer;
+  Arrivals arrivals;
+  const auto send_at = [&](Time time, std::uint64_t until_ownerless, std::size_t until_arrived) {
+    peer.send(wire::kGsiQpn, 1);
+    const Time deadline = now() + kPatience;
+    while (
+        (fabric->counters().ownerless < until_ownerless || arrivals.all.size() < until_arrived) &&
+        now() < deadline) {
+      static_cast<void>(fabric->receive(time, arrivals, 1000));
+    }
+    CHECK(fabric->counters().ownerless == until_ownerless);
+    CHECK(arrivals.all.size() == until_arrived);
+  };
+  const Time start = now();
+  send_at(start, 0, 1);
+  // A name that nobody has may be claimed in a moment: only who asks again is answered.
+  router.owner = net::mailbox_of_name("test/nobody");
+  send_at(start, 1, 1);
+  send_at(start + std::chrono::milliseconds(999), 2, 1);
+  send_at(start + std::chrono::milliseconds(1000), 2, 2);
+}
+
 TEST_CASE("two fabrics of one process share an address, too") {
   auto first = open_fabric(shared_address());
   auto second = open_fabric(shared_address());
