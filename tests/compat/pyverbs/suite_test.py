@@ -13,9 +13,9 @@ from tests.compat.stock import cases
 
 RECORD = os.path.join(os.path.dirname(__file__), "record.py")
 VERSION = "44."  # of rdma-core: the golden file is about these tests
-# That must pass, besides suite.PENDING. Linux 6.1's rxe passes 86, or 96 if its interface can be
-# found, those of rdma_cm among them.
-AT_LEAST = 100
+# That must pass; Linux 6.1's rxe passes 86, or 96 if its interface can be found. Two more pass
+# where huge pages are set apart (vm.nr_hugepages).
+AT_LEAST = 110
 
 
 def version():
@@ -55,8 +55,7 @@ class Suite(cases.InWorld):
         wrong = suite.differences(expected, suite.parse(table))
         self.assertEqual(wrong, [], finished)
         self.assertNotIn("UNJUSTIFIED", table)
-        passed = sum(outcome == "ok" and not suite.PENDING.match(test.removeprefix("tests."))
-                     for test, (outcome, _) in outcomes.items())
+        passed = sum(outcome == "ok" for outcome, _ in outcomes.values())
         self.assertGreaterEqual(passed, AT_LEAST)
 
 
