@@ -31,7 +31,8 @@ class Perftest(cases.InWorld):
                              runner=runner)
             if UNSURE_CLOCK not in both.client.output:
                 break
-        rows = re.findall(rf"(?m)^ *(\d+)\s+\d+(?:\s+{NUMBER})+\s*$", both.client.output)
+        rows = re.findall(rf"(?m)^ *(\d+)(?:\s+[\d.]+){{3}}(?:\s+{NUMBER})*\s*$",
+                          both.client.output)
         self.assertTrue(rows, both)
         return rows
 
