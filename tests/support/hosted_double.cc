@@ -60,6 +60,7 @@ void HostedDouble::settle(Haste) {
 
 void HostedDouble::drive() {
   const std::scoped_lock lock(mutex_);
+  device_.flush_posted_receives();
   for (int steps = 0; steps < kMaxSteps; ++steps) {
     transmit();
     if (!in_flight_.empty()) {
