@@ -172,7 +172,8 @@ def product():
     folder = tempfile.mkdtemp(prefix="urxe-compat-")
     atexit.register(shutil.rmtree, folder)
     os.chmod(folder, 0o755)
-    for name in ("bin/urxe", "lib/liburxe.so", "tests/verbs_checker", "tests/verbs_bad_input"):
+    for name in ("bin/urxe", "lib/liburxe.so", "tests/verbs_checker", "tests/verbs_bad_input",
+                 "tests/verbs_many"):
         os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
         shutil.copy(f"{BUILD}/{name}", f"{folder}/{name}")
     return folder, PRELOAD.replace(BUILD, folder)
