@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import unittest
 
-from tests.compat import capture_rules, captures
+from tests.compat import capture_rules, captures, scapy_icrc
 
 CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "golden" / "captures"
 
@@ -28,6 +28,16 @@ class Rules(unittest.TestCase):
                 self.assertTrue(packets)
                 self.assertEqual(list(captures.check_integrity(packets)), [])
                 self.assertEqual(capture_rules.check(packets), [])
+
+    def test_scapy_finds_every_icrc_right_and_a_changed_one_wrong(self):
+        if scapy_icrc.BTH is None:
+            print("SKIPPED: scapy is missing; tools/setup --test installs python3-scapy")
+            return
+        for path in sorted(CAPTURES.glob("*.pcap")):
+            self.assertEqual(scapy_icrc.complaints(path), [], path.name)
+        _, packet = scapy_icrc.packets_of(CAPTURES / "wire_rc.pcap")[0]
+        changed = packet[:-1] + bytes([packet[-1] ^ 1])
+        self.assertEqual(len(list(scapy_icrc.complaints_about(changed))), 1)
 
     def assert_found(self, sentence, change, *opcodes):
         """Changing the second packet with one of the opcodes breaks a rule."""

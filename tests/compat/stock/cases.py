@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from tests.compat import capture_rules, captures, nodes, pair
+from tests.compat import capture_rules, captures, nodes, pair, scapy_icrc
 
 SLOW = os.environ.get("URXE_TEST_SLOW", "") == "1"
 MTUS = (256, 512, 1024, 2048, 4096)
@@ -64,6 +64,7 @@ class InWorld(unittest.TestCase):
             problems = list(captures.check_integrity(packets))
             problems += capture_rules.check(packets, mtu)
             problems += captures.tshark_complaints(path) or []
+            problems += scapy_icrc.complaints(path)
             self.assertEqual(problems[:20], [], f"{len(problems)} problems in {path}\n{both}")
         return packets
 
