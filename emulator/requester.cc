@@ -16,6 +16,7 @@ constexpr std::uint32_t kAckRequestsPerWindow = 4;
 void Requester::start(wire::Psn first) {
   reset();
   una_psn_ = send_psn_ = next_psn_ = first;
+  asked_psn_ = first - 1;
   cursor_ = queue_.end();
   if (context_.is_connected()) {
     peer_ = context_.engine.peers.find(context_.path.destination, context_.attributes.destination);
@@ -141,10 +142,13 @@ Requester::Wait Requester::check_windows(const Work& work) {
   if (!context_.is_reliable()) return Wait::nothing;
   const std::uint32_t payload =
       payload_of(work.request.length, context_.mtu, cursor_packet_, read_packets(work));
+  const bool goes_again = send_psn_ == went_back_to_;
   if (work.needs_response()) {
     if (reads_in_flight_.size() >= context_.attributes.max_read_atomic) return Wait::elsewhere;
+    if (goes_again) return Wait::nothing;
     return ask_for_room(context_.engine.reads, payload);
   }
+  if (goes_again) return Wait::nothing;
   return ask_for_room(*peer_, payload + kPacketOverhead);
 }
 
@@ -178,11 +182,11 @@ std::optional<Requester::Output> Requester::send_current(Time now, wire::Mutable
   const std::uint32_t payload =
       payload_of(work.request.length, context_.mtu, cursor_packet_, packets);
   const bool last = cursor_packet_ + packets == work.packets;
-  bytes_since_ack_request_ += payload;
-  const bool ack_request =
-      context_.is_reliable() &&
-      (last || bytes_since_ack_request_ >= peer_->window() / kAckRequestsPerWindow);
-  if (ack_request) bytes_since_ack_request_ = 0;
+  const bool ack_request = context_.is_reliable() && (last || must_ask_for_ack(payload));
+  if (ack_request) {
+    bytes_since_ack_request_ = 0;
+    asked_psn_ = send_psn_;
+  }
   if (!position_is_current_) {
     position_.seek(work.request.sges, std::uint64_t{cursor_packet_} * context_.mtu);
     position_is_current_ = true;
@@ -202,6 +206,19 @@ std::optional<Requester::Output> Requester::send_current(Time now, wire::Mutable
   }
   after_send(work, packets, payload, now);
   return Output{*size, path};
+}
+
+bool Requester::must_ask_for_ack(std::uint32_t payload) {
+  bytes_since_ack_request_ += payload;
+  if (bytes_since_ack_request_ >= peer_->window() / kAckRequestsPerWindow) return true;
+  const std::uint64_t after_next =
+      peer_->in_flight() + payload + context_.mtu + 2 * kPacketOverhead;
+  if (after_next > peer_->window()) {
+    // Others may have filled the window: what opens it again has to be asked for before it is shut.
+    const auto unacknowledged = static_cast<std::uint32_t>(send_psn_.ahead_of(una_psn_));
+    if (!asked_psn_.in_window(una_psn_, unacknowledged)) return true;
+  }
+  return send_psn_ == went_back_to_;
 }
 
 const wire::Path* Requester::path_of(Work& work) {

@@ -120,6 +120,8 @@ class Requester final : public WindowWaiter {
   void execute_local(Work& work);
   [[nodiscard]] std::optional<CompletionStatus> refuse(Work& work) const;
   [[nodiscard]] std::optional<CompletionStatus> refuse_list(Work& work) const;
+  // What goes again after a loss does not wait until others, who may get no answers, leave room:
+  // its retries count.
   [[nodiscard]] Wait check_windows(const Work& work);
   // Whether a window has room for this queue pair; if not, it stands in line.
   template <typename Window>
@@ -132,6 +134,7 @@ class Requester final : public WindowWaiter {
   [[nodiscard]] const wire::Path* path_of(Work& work);
 
   [[nodiscard]] std::optional<Output> send_current(Time now, wire::MutableBytes slot);
+  [[nodiscard]] bool must_ask_for_ack(std::uint32_t payload);
   [[nodiscard]] std::optional<Output> send_probe(wire::MutableBytes slot);
   void after_send(Work& work, std::uint32_t packets, std::uint32_t payload, Time now);
   void finish_unacknowledged(Work& work);
@@ -167,6 +170,7 @@ class Requester final : public WindowWaiter {
 
   std::uint32_t in_flight_bytes_ = 0;  // charged to the peer's window, for [una_psn_, send_psn_)
   std::uint32_t bytes_since_ack_request_ = 0;
+  wire::Psn asked_psn_;  // the packet that asked for an acknowledgement last
   Ring<ReadInFlight> reads_in_flight_;  // READs and atomics that were asked for, oldest first
 
   std::uint8_t retries_ = 0;

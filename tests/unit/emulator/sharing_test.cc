@@ -89,6 +89,27 @@ TEST_CASE("a queue pair that fails leaves the window to the others") {
         Statuses{CompletionStatus::retry_exceeded, kOk});
 }
 
+TEST_CASE("the packet that fills the window asks for what opens it again") {
+  PairOptions options;
+  options.mtu = Mtu::bytes256;
+  options.device.initial_window = options.device.min_window = options.device.max_window = 8192;
+  options.device.transmit_quantum = 1;
+  DevicePair pair(options);
+  const auto local = pair.client().buffer(8192);
+  const auto remote = pair.server().buffer(8192);
+  Second second(pair);
+  Second third(pair);
+  // Each stays below the share of the window after which it would ask by itself.
+  for (Second* other : {&second, &third}) {
+    other->sends[0].post(write_of(local, 8192, remote, 7));
+    REQUIRE(other->qps[0]->ring_doorbell());
+  }
+  REQUIRE(pair.post(0, WorkOpcode::rdma_write, local, 8192, remote));
+  pair.run(400us);
+  CHECK(pair.client().device.counters().probes == 0);
+  CHECK(statuses(pair.client().send_completions) == Statuses{kOk, kOk, kOk});
+}
+
 TEST_CASE("queue pairs with little to send are not starved by one with much") {
   DevicePair pair(narrow());
   const auto local = pair.client().buffer(1U << 20);
