@@ -170,7 +170,7 @@ class Requester final : public WindowWaiter {
 
   std::uint32_t in_flight_bytes_ = 0;  // charged to the peer's window, for [una_psn_, send_psn_)
   std::uint32_t bytes_since_ack_request_ = 0;
-  wire::Psn asked_psn_;  // the packet that asked for an acknowledgement last
+  wire::Psn asked_psn_;                 // the packet that asked for an acknowledgement last
   Ring<ReadInFlight> reads_in_flight_;  // READs and atomics that were asked for, oldest first
 
   std::uint8_t retries_ = 0;

@@ -119,6 +119,7 @@ void Endpoint::bring_up(wire::Psn send_psn, wire::Psn receive_psn) {
                    .first = send_psn,
                    .retry_count = connection_.retry_count,
                    .rnr_retry = connection_.rnr_retry,
+                   .max_read_atomic = connection_.max_read_atomic,
                    .ack_timeout = never ? Duration{}
                                         : std::max(Duration{kTimeoutUnitNs << connection_.timeout},
                                                    machine_.device().options().min_ack_timeout),

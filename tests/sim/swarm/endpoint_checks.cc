@@ -335,10 +335,16 @@ void Endpoint::check_at_rest() {
     shared_.findings.add("{} ({}) is at rest with {} requests that never completed, {} first",
                          name_, to_string(state()), posted_.size(), posted_.front().message->id);
   }
+  const bool peer_lived = peer_->state() == QpState::ready_to_send && !peer_was_lost_;
+  if (flow_ != nullptr && peer_lived) flow_->check_at_rest();
   const ReceivePool& pool = *receives_;
   if (pool.shared) return;
   const auto lent = static_cast<std::size_t>(std::count_if(
       pool.slots.begin(), pool.slots.end(), [](const ReceivePool::Slot& s) { return s.lent; }));
+  if (state() == QpState::error && pool.source.posted() != 0) {
+    shared_.findings.add("{}: {} receives are not flushed in the error state", name_,
+                         pool.source.posted());
+  }
   // One may be in hand, for a message that was broken off.
   if (lent > pool.source.posted() + std::size_t{1}) {
     shared_.findings.add("{}: {} receives are lent, {} are posted", name_, lent,

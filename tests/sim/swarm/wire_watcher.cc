@@ -54,6 +54,7 @@ void Flow::on_request_sent(Time now, const wire::Packet& packet) {
     return check_repetition(index, packet);
   }
   check_order(packet);
+  check_answers_asked_for(packet);
   alive_at_ = now;
   if (packet.info->operation == wire::Operation::rdma_read_request) return add_read(packet);
   add_request(packet);
@@ -71,6 +72,17 @@ void Flow::check_order(const wire::Packet& packet) {
   }
 }
 
+void Flow::check_answers_asked_for(const wire::Packet& packet) {
+  const wire::OpcodeInfo& info = *packet.info;
+  if (!info.is_atomic() && info.operation != wire::Operation::rdma_read_request) return;
+  const auto waiting = std::count_if(slots_.begin() + una_, slots_.end(),
+                                     [](const Slot& slot) { return slot.asks_for_answer; });
+  if (waiting >= limits_.max_read_atomic) {
+    findings_.add("{}: {} while {} READs and atomics wait for their answers, max_rd_atomic is {}",
+                  name_, info.name, waiting, limits_.max_read_atomic);
+  }
+}
+
 void Flow::add_request(const wire::Packet& packet) {
   const bool ends = packet.info->ends_message();
   const std::uint32_t before = slots_.empty() ? 0 : slots_.back().messages;
@@ -79,7 +91,8 @@ void Flow::add_request(const wire::Packet& packet) {
                     .payload = static_cast<std::uint32_t>(packet.payload.size()),
                     .checksum = checksum_of(packet.payload),
                     .messages = before + (ends ? 1 : 0),
-                    .ends_message = ends});
+                    .ends_message = ends,
+                    .asks_for_answer = packet.info->is_atomic()});
 }
 
 void Flow::add_read(const wire::Packet& packet) {
@@ -93,7 +106,8 @@ void Flow::add_read(const wire::Packet& packet) {
                       .payload = payload,
                       .checksum = 0,
                       .messages = before + (i + 1 == count ? 1 : 0),
-                      .ends_message = true});
+                      .ends_message = true,
+                      .asks_for_answer = i == 0});
     left -= payload;
   }
 }
@@ -118,6 +132,10 @@ void Flow::check_retries(Time now, std::int64_t index) {
   }
   if (std::exchange(rnr_pending_, false)) {
     alive_at_ = now;
+    if (now < rnr_until_) {
+      findings_.add("{}: sends PSN index {} again {} ns before the RNR timer ends", name_, index,
+                    (rnr_until_ - now).count());
+    }
     ++rnr_retries_;
     if (limits_.rnr_retry < 7 && rnr_retries_ > limits_.rnr_retry) {
       findings_.add("{}: {} RNR retries, rnr_retry is {}", name_, rnr_retries_, limits_.rnr_retry);
@@ -148,7 +166,9 @@ void Flow::on_response_received(Time now, const wire::Packet& packet) {
       return answered_before(index + 1);
     case wire::Syndrome::Kind::rnr_nak:
       answered_before(index);
-      rnr_pending_ = rnr_pending_ || una_ == index;
+      if (una_ != index || rnr_pending_) return;
+      rnr_pending_ = true;
+      rnr_until_ = now + wire::rnr_delay(packet.aeth.syndrome.value());
       return;
     default:
       return answered_before(index);
@@ -172,6 +192,10 @@ void Flow::on_request_received(const wire::Packet& packet) {
   const std::int64_t index = index_of(packet.bth.psn);
   if (index < 0 || index >= static_cast<std::int64_t>(slots_.size())) return;
   ++slots_[static_cast<std::size_t>(index)].arrivals;
+  if (index > received_ && limits_.reliable &&
+      slots_[static_cast<std::size_t>(received_)].naks == 0) {
+    naks_due_.insert(received_);
+  }
   if (index != received_) return;
   const bool read = packet.info->operation == wire::Operation::rdma_read_request;
   const std::int64_t next = received_ + (read ? packets_of(packet.reth.length, limits_.mtu) : 1);
@@ -234,6 +258,8 @@ void Flow::check_nak(std::int64_t index, const wire::Packet& packet) {
                   (limits_.first + static_cast<std::uint32_t>(received_ - 1)).value());
     return;
   }
+  naks_due_.erase(index);
+  had_rnr_ = had_rnr_ || syndrome.kind() == wire::Syndrome::Kind::rnr_nak;
   const bool soft = sequence || syndrome.kind() == wire::Syndrome::Kind::rnr_nak;
   // A READ whose memory is gone, perhaps when it is answered again, was counted when it began.
   const std::uint32_t high = messages_up_to(soft ? index - 1 : received_ - 1);
@@ -249,6 +275,13 @@ void Flow::check_nak(std::int64_t index, const wire::Packet& packet) {
     findings_.add("{}: says once too often (syndrome {:#x}) that PSN {:#x} is due", name_,
                   syndrome.bits(), packet.bth.psn.value());
   }
+}
+
+// A packet that found no receive counts as having come, so gaps are no more where they seem to be.
+void Flow::check_at_rest() {
+  if (naks_due_.empty() || had_rnr_) return;
+  findings_.add("{}: packets came before PSN {:#x} did, and no NAK said so", name_,
+                (limits_.first + static_cast<std::uint32_t>(*naks_due_.begin())).value());
 }
 
 void Flow::check_read_response(std::int64_t index, const wire::Packet& packet) {

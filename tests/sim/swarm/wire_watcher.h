@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ class Flow {
     wire::Psn first;
     std::uint8_t retry_count = 0;
     std::uint8_t rnr_retry = 0;
+    std::uint8_t max_read_atomic = 0;
     Duration ack_timeout{};  // 0: none
     bool reliable = false;
   };
@@ -35,6 +37,8 @@ class Flow {
   // At the responder.
   void on_request_received(const wire::Packet& packet);
   void on_response_sent(const wire::Packet& packet);
+  // Nothing is under way any more, and the responder lived all the time.
+  void check_at_rest();
 
  private:
   // What one PSN stands for.
@@ -45,8 +49,9 @@ class Flow {
     std::uint32_t checksum = 0;  // of the payload
     std::uint32_t messages = 0;  // that end before or with this PSN
     bool ends_message = false;
-    std::uint32_t arrivals = 0;  // at the responder
-    std::uint32_t naks = 0;      // that asked for this PSN
+    bool asks_for_answer = false;  // the first packet of a READ, or an atomic
+    std::uint32_t arrivals = 0;    // at the responder
+    std::uint32_t naks = 0;        // that asked for this PSN
     std::uint32_t rnr_naks = 0;
   };
 
@@ -56,6 +61,7 @@ class Flow {
   void add_request(const wire::Packet& packet);
   void add_read(const wire::Packet& packet);
   void check_order(const wire::Packet& packet);
+  void check_answers_asked_for(const wire::Packet& packet);
   void check_repetition(std::int64_t index, const wire::Packet& packet);
   void check_retries(Time now, std::int64_t index);
   void answered_before(std::int64_t index);
@@ -68,12 +74,15 @@ class Flow {
   std::string name_;
   Limits limits_;
   std::vector<Slot> slots_;
-  std::int64_t received_ = 0;       // PSNs that came to the responder without a gap
-  std::int64_t acknowledged_ = -1;  // the furthest that the responder acknowledged
-  Time alive_at_{};                 // when the requester last had reason not to count
+  std::int64_t received_ = 0;        // PSNs that came to the responder without a gap
+  std::int64_t acknowledged_ = -1;   // the furthest that the responder acknowledged
+  std::set<std::int64_t> naks_due_;  // gaps that the responder saw and did not complain about yet
+  bool had_rnr_ = false;
+  Time alive_at_{};           // when the requester last had reason not to count
   std::int64_t una_ = 0;      // the oldest PSN that is not answered, as far as the requester knows
   bool rnr_pending_ = false;  // an RNR NAK came for it
   int rnr_retries_ = 0;       // of it
+  Time rnr_until_{};          // when it may be sent again
 };
 
 }  // namespace urxe::swarm
