@@ -89,7 +89,10 @@ UdpFabric::UdpFabric(const UdpOptions& options, bool can_segment)
     : options_(options),
       epoll_(epoll_create1(EPOLL_CLOEXEC), options.keep_descriptor),
       steering_(random_nonce()),
-      sender_(options, can_segment) {}
+      sender_(options, can_segment),
+      held_(options.keep_descriptor) {
+  if (held_.timer().is_open()) static_cast<void>(watch(held_.timer(), kTimerId));
+}
 
 tl::expected<void, Error> UdpFabric::add(const LocalAddress& local, Descriptor socket) {
   auto added = std::make_unique<ReceiveSocket>(
@@ -216,7 +219,7 @@ std::size_t UdpFabric::read_ready(Time now, Receiver& receiver, std::size_t budg
   for (int i = 0; i < ready && packets < budget; ++i) {
     packets += read(now, receiver, events[static_cast<std::size_t>(i)].data.u32, budget - packets);
   }
-  if (ready > 0) busy_id_ = ready == 1 ? events[0].data.u32 : 0;
+  if (ready > 0) busy_id_ = ready == 1 && events[0].data.u32 != kTimerId ? events[0].data.u32 : 0;
   return packets;
 }
 
@@ -224,6 +227,7 @@ std::size_t UdpFabric::read(Time now, Receiver& receiver, std::uint32_t id, std:
   for (const auto& socket : sockets_) {
     if (socket->id == id) return read_socket(now, receiver, *socket, budget);
   }
+  if (id == kTimerId) look_at_held(now, receiver);
   Mailbox* const mailbox = find_mailbox(id);
   return mailbox == nullptr ? 0 : read_mailbox(now, receiver, *mailbox, budget);
 }
@@ -409,26 +413,34 @@ bool UdpFabric::route_management(const Datagram& packet) {
   Letter letter;
   letter.add(packet);
   const int error = slots_.front().mailbox.post(*owner, letter.bytes());
-  // For a process that is gone whoever has the packet answers, as the machine's one kernel would. A
-  // name may be claimed again in a moment, by a program that listens anew for each connection (as
-  // perftest does): only who asks again is answered.
-  if (error == ECONNREFUSED && (is_slot_mailbox(*owner) || is_asked_again(*owner))) return false;
   if (error == ECONNREFUSED) {
-    ++counters_.ownerless;
-  } else {
-    ++(error == 0 ? counters_.handed_over : counters_.hand_over_drops);
+    // For a process that is gone whoever has the packet answers, as the machine's one kernel would.
+    // A name may be claimed in a moment.
+    return !is_slot_mailbox(*owner) && held_.hold(now_, *owner, packet);
   }
+  ++(error == 0 ? counters_.handed_over : counters_.hand_over_drops);
   return true;
 }
 
-bool UdpFabric::is_asked_again(const std::string& name) {
-  constexpr Duration kAgain = std::chrono::seconds(1);
-  static constexpr Duration kForget = std::chrono::minutes(1);
-  constexpr std::size_t kMost = 256;
-  std::erase_if(unclaimed_, [this](const auto& entry) { return now_ - entry.second > kForget; });
-  if (unclaimed_.size() >= kMost) return true;
-  const auto [first, is_new] = unclaimed_.try_emplace(name, now_);
-  return !is_new && now_ - first->second >= kAgain;
+// Those that waited long enough are answered here: nobody listens.
+void UdpFabric::look_at_held(Time now, Receiver& receiver) {
+  held_.look([&](const HeldRequests::Request& request) {
+    const Datagram packet = request.datagram();
+    int error = ECONNREFUSED;
+    if (!owns(request.name)) {
+      Letter letter;
+      letter.add(packet);
+      error = slots_.front().mailbox.post(request.name, letter.bytes());
+      if (error == ECONNREFUSED && now < request.until) return false;
+    }
+    if (error == ECONNREFUSED) {
+      icrc_checker_.begin_datagram();
+      deliver(now, receiver, packet.path, packet.bytes);
+    } else {
+      ++(error == 0 ? counters_.handed_over : counters_.hand_over_drops);
+    }
+    return true;
+  });
 }
 
 bool UdpFabric::hand_to_lowest(const Datagram& packet) {

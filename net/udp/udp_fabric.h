@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "net/descriptor.h"
 #include "net/error.h"
 #include "net/fabric.h"
+#include "net/udp/held_requests.h"
 #include "net/udp/icrc_checker.h"
 #include "net/udp/mad_router.h"
 #include "net/udp/mailbox.h"
@@ -128,13 +128,14 @@ class UdpFabric final : public Fabric {
   void deliver(Time now, Receiver& receiver, const wire::Path& path, wire::Bytes packet);
   // False: it stays here.
   [[nodiscard]] bool route_management(const Datagram& packet);
-  // Whether somebody asked for this name, which no process has, before: not just now, but lately.
-  [[nodiscard]] bool is_asked_again(const std::string& name);
+  void look_at_held(Time now, Receiver& receiver);
   [[nodiscard]] bool hand_to_lowest(const Datagram& packet);
   // Puts a datagram of `packets` packets into the outbox.
   void hand_over(const std::string& name, const Datagram& datagram, std::uint64_t packets);
   void post_all();
   void note_posted(const Outbox::Entry& entry, int error);
+
+  static constexpr std::uint32_t kTimerId = ~0U;  // of held_, where others have last_id_
 
   UdpOptions options_;
   Descriptor epoll_;  // what wait_for gives: readable when any of the sockets is
@@ -143,13 +144,12 @@ class UdpFabric final : public Fabric {
   std::vector<Name> names_;
   std::uint32_t last_id_ = 0;
   MadRouter* mad_router_ = nullptr;
-  std::map<std::string, Time>
-      unclaimed_;  // names that were asked for and nobody has, and since when
   Steering steering_;
   Sender sender_;
   Reader reader_;
   IcrcChecker icrc_checker_;
   Outbox outbox_;
+  HeldRequests held_;
   UdpCounters counters_;
   // Packets mostly come to one socket: it is read without asking first which are readable, but for
   // every kShortLooks-th time.

@@ -193,7 +193,16 @@ def run_rcopy(world, runner):
     assert filecmp.cmp(source, target, shallow=False), "the copy differs"
 
 
-SPECIAL = {"mckey": run_mckey, "rcopy": run_rcopy}
+def run_refused(world, runner):
+    """A client without a server learns of it soon."""
+    started = time.monotonic()
+    client = words("rping -c -a S -C 1", Case("", "", 0), world)
+    refused = runner.alone(client, world.client)
+    assert "RDMA_CM_EVENT_REJECTED, error 8" in refused.output, refused
+    assert time.monotonic() - started < 5 * nodes.SLOWNESS, "the refusal was late"
+
+
+SPECIAL = {"mckey": run_mckey, "rcopy": run_rcopy, "refused": run_refused}
 
 # All sizes that they know: minutes. Run only when they are named.
 LONG = {

@@ -214,35 +214,85 @@ TEST_CASE("a router gives management datagrams to whoever claimed a name") {
   for (const auto& child : children) CHECK(child->report_after(10).packets == 10);
 }
 
+namespace {
+
+// All management datagrams are one owner's.
+class OneOwner final : public net::MadRouter {
+ public:
+  explicit OneOwner(std::string name) : name_(std::move(name)) {}
+  std::optional<std::string> owner_of(const wire::Inbound&) override { return name_; }
+
+ private:
+  const std::string name_;
+};
+
+}  // namespace
+
 TEST_CASE("management datagrams of a process that is gone are answered by whoever has them") {
-  class Router final : public net::MadRouter {
-   public:
-    std::optional<std::string> owner_of(const wire::Inbound&) override { return owner; }
-    std::string owner = net::mailbox_of(net::Slot{999});
-  };
-  Router router;
+  OneOwner router(net::mailbox_of(net::Slot{999}));
   auto fabric = open_fabric(shared_address());
   fabric->set_mad_router(&router);
   Peer peer;
+  peer.send(wire::kGsiQpn, 1);
   Arrivals arrivals;
-  const auto send_at = [&](Time time, std::uint64_t until_ownerless, std::size_t until_arrived) {
-    peer.send(wire::kGsiQpn, 1);
-    const Time deadline = now() + kPatience;
-    while (
-        (fabric->counters().ownerless < until_ownerless || arrivals.all.size() < until_arrived) &&
-        now() < deadline) {
-      static_cast<void>(fabric->receive(time, arrivals, 1000));
-    }
-    CHECK(fabric->counters().ownerless == until_ownerless);
-    CHECK(arrivals.all.size() == until_arrived);
-  };
+  receive_until(*fabric, arrivals, 1);
+  CHECK(arrivals.all.size() == 1);
+}
+
+TEST_CASE("a request for a name that nobody has is held, and then answered by whoever has it") {
+  OneOwner router(net::mailbox_of_name("test/nobody"));
+  auto fabric = open_fabric(shared_address());
+  fabric->set_mad_router(&router);
+  Peer peer;
+  peer.send(wire::kGsiQpn, 1);
+  Arrivals arrivals;
   const Time start = now();
-  send_at(start, 0, 1);
-  // A name that nobody has may be claimed in a moment: only who asks again is answered.
-  router.owner = net::mailbox_of_name("test/nobody");
-  send_at(start, 1, 1);
-  send_at(start + std::chrono::milliseconds(999), 2, 1);
-  send_at(start + std::chrono::milliseconds(1000), 2, 2);
+  while (arrivals.all.empty() && now() < start + kPatience) {
+    static_cast<void>(fabric->receive(now(), arrivals, 1000));
+  }
+  CHECK(arrivals.all.size() == 1);
+  CHECK(now() - start >= net::HeldRequests::kGrace);
+}
+
+TEST_CASE("a held request goes to who claims the name") {
+  OneOwner router(net::mailbox_of_name("test/late"));
+  auto holder = open_fabric(shared_address());
+  holder->set_mad_router(&router);
+  Peer peer;
+  peer.send(wire::kGsiQpn, 1);
+  Arrivals of_holder;
+  const Time start = now();
+  // Held for as long as time stands still.
+  for (int i = 0; i < 1000; ++i) static_cast<void>(holder->receive(start, of_holder, 1000));
+  CHECK(of_holder.all.empty());
+  const bool by_another = GENERATE(true, false);
+  std::unique_ptr<net::UdpFabric> other;
+  if (by_another) other = open_fabric(on_loopback(node_address(2)));
+  REQUIRE((by_another ? *other : *holder).claim_name("test/late") == 0);
+  while (holder->counters().handed_over == 0 && of_holder.all.empty() &&
+         now() < start + kPatience) {
+    static_cast<void>(holder->receive(start, of_holder, 1000));
+  }
+  CHECK(holder->counters().handed_over == (by_another ? 1 : 0));
+  CHECK(of_holder.all.size() == (by_another ? 0 : 1));
+}
+
+TEST_CASE("of requests for nobody only so many are held") {
+  OneOwner router(net::mailbox_of_name("test/nobody"));
+  auto fabric = open_fabric(shared_address());
+  fabric->set_mad_router(&router);
+  Peer peer;
+  constexpr std::size_t kMore = 10;
+  Arrivals arrivals;
+  const Time start = now();
+  for (std::size_t i = 0; i < net::HeldRequests::kMost + kMore; ++i) {
+    peer.send(wire::kGsiQpn, 1);
+    static_cast<void>(fabric->receive(start, arrivals, 1000));
+  }
+  while (arrivals.all.size() < kMore && now() < start + kPatience) {
+    static_cast<void>(fabric->receive(start, arrivals, 1000));
+  }
+  CHECK(arrivals.all.size() == kMore);
 }
 
 TEST_CASE("two fabrics of one process share an address, too") {
