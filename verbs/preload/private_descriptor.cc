@@ -6,8 +6,19 @@ namespace urxe::verbs {
 namespace {
 
 constexpr int kLowestNumber = 500;
+// As many numbers as most programs may have. The kernel enlarges a process's table of descriptors
+// as needed, and where threads share it waits for all processors (synchronize_rcu): hundreds of
+// milliseconds on a busy machine, within which a peer gives up if a packet's thread is the one
+// that waits. So the table is made large enough for all of ours with the first of them.
+constexpr int kHighestNumber = 1023;
+
+bool enlarge_table(int number) {
+  const int highest = fcntl(number, F_DUPFD_CLOEXEC, kHighestNumber);
+  return highest >= 0 && ::close(highest) == 0;
+}
 
 int move_up(int number) {
+  [[maybe_unused]] static const bool large = enlarge_table(number);
   const int higher = fcntl(number, F_DUPFD_CLOEXEC, kLowestNumber);
   if (higher < 0) return number;  // RLIMIT_NOFILE is below
   ::close(number);

@@ -3,7 +3,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,6 +160,20 @@ TEST_CASE("a private descriptor has a high number and no file") {
   CHECK(descriptor.number() == -1);
   CHECK_FALSE(descriptors.holds(number));
   CHECK(fcntl(number, F_GETFD) == -1);
+}
+
+// To enlarge the kernel's table later would stop the thread that moves the packets.
+TEST_CASE("the first private descriptor makes the process's table large enough for all") {
+  const PrivateDescriptor descriptor(open("/dev/null", O_RDWR | O_CLOEXEC));
+  std::ifstream status("/proc/self/status");
+  std::string name;
+  unsigned long size = 0;
+  while (status >> name && name != "FDSize:") {
+  }
+  REQUIRE(status >> size);
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK((size >= 1024 || limit.rlim_cur < 1024));
 }
 
 TEST_CASE("a private descriptor makes room for the program and stays open") {
