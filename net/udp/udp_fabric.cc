@@ -159,8 +159,18 @@ int UdpFabric::claim_name(const std::string& name) {
 }
 
 void UdpFabric::release_name(const std::string& name) {
-  std::erase_if(names_,
-                [held = mailbox_of_name(name)](const Name& entry) { return entry.name == held; });
+  const auto held = std::find_if(
+      names_.begin(), names_.end(),
+      [mailbox = mailbox_of_name(name)](const Name& entry) { return entry.name == mailbox; });
+  if (held == names_.end()) return;
+  // Whoever claims the name next is to get what was handed over and not read.
+  now_ = std::max(now_, monotonic_now());
+  while (auto letter = held->mailbox.take(reader_.letter_buffer())) {
+    while (const auto request = Letter::take(*letter)) {
+      if (!held_.hold(now_, held->name, *request)) ++counters_.hand_over_drops;
+    }
+  }
+  names_.erase(held);
 }
 
 bool UdpFabric::owns(Slot slot) const {

@@ -254,35 +254,50 @@ std::vector<std::string> CmAgent::names_to_claim(const Identifier& id, const Dev
   return names;
 }
 
-int CmAgent::listen_on(const IdPointer& id, CmDevice& device, std::uint32_t backlog) {
-  Listening listening{.device = &device, .listener = {}, .names = {}};
-  const auto undo = [&](int failed) {
-    for (const std::string& name : listening.names) device.lease().release_name(name);
-    return failed;
-  };
-  for (const std::string& name : names_to_claim(*id, device.config())) {
-    const int failed = device.lease().claim_name(name);
-    if (failed != 0) return undo(-failed);
-    listening.names.push_back(name);
-  }
-  emulator::ListenSpec spec{.service = id->source.is_ib()
-                                           ? wire::ServiceId{id->source.service}
-                                           : wire::service_id(id->space, id->source.port),
-                            .type = id->type,
+emulator::ListenSpec CmAgent::listen_spec(const Identifier& id, std::uint32_t backlog) {
+  emulator::ListenSpec spec{.service = id.source.is_ib()
+                                           ? wire::ServiceId{id.source.service}
+                                           : wire::service_id(id.space, id.source.port),
+                            .type = id.type,
                             .backlog = backlog};
-  if (!id->source.is_ib()) {
-    if (id->device != nullptr) spec.address = id->source.ip;
-    using Family = emulator::ListenSpec::Family;
-    spec.family = id->source.family == AF_INET ? Family::v4
-                  : id->af_only                ? Family::v6
-                                               : Family::any;
+  if (id.source.is_ib()) return spec;
+  if (id.device != nullptr) spec.address = id.source.ip;
+  using Family = emulator::ListenSpec::Family;
+  spec.family = id.source.family == AF_INET ? Family::v4 : id.af_only ? Family::v6 : Family::any;
+  return spec;
+}
+
+// The listener comes before its names, with which requests begin to come.
+int CmAgent::listen_on(const IdPointer& id, CmDevice& device, std::uint32_t backlog) {
+  emulator::ListenerId listener;
+  {
+    const auto access = device.host().access();
+    const std::scoped_lock lock(mutex_);
+    if (id->state != IdState::listen) return -EINVAL;
+    listener = access->cm().listen(listen_spec(*id, backlog));
+    id->listening.push_back({.device = &device, .listener = listener, .names = {}});
   }
-  const auto access = device.host().access();
-  const std::scoped_lock lock(mutex_);
-  // What a program destroys while it still asks for it gets no listener, but names to give back.
-  if (id->state == IdState::listen) listening.listener = access->cm().listen(spec);
-  id->listening.push_back(std::move(listening));
-  return id->state == IdState::listen ? 0 : -EINVAL;
+  std::vector<std::string> names;
+  int failed = 0;
+  for (const std::string& name : names_to_claim(*id, device.config())) {
+    failed = -device.lease().claim_name(name);
+    if (failed != 0) break;
+    names.push_back(name);
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto mine =
+        std::find_if(id->listening.begin(), id->listening.end(), [&](const Listening& listening) {
+          return listening.device == &device && listening.listener == listener;
+        });
+    if (mine != id->listening.end()) {
+      mine->names = std::move(names);
+      return failed;
+    }
+  }
+  // The program destroyed it meanwhile, and what it had then is gone.
+  for (const std::string& name : names) device.lease().release_name(name);
+  return -EINVAL;
 }
 
 int CmAgent::listen(EventChannel& channel, const Request& request) {

@@ -121,6 +121,8 @@ class CmAgent {
                                                           const SocketAddress& destination,
                                                           CmDevice* bound);
   void set_route(Identifier& id);
+  [[nodiscard]] static emulator::ListenSpec listen_spec(const Identifier& id,
+                                                        std::uint32_t backlog);
   int listen_on(const IdPointer& id, CmDevice& device, std::uint32_t backlog);
   [[nodiscard]] static std::vector<std::string> names_to_claim(const Identifier& id,
                                                                const DeviceConfig& config);

@@ -277,6 +277,29 @@ TEST_CASE("a held request goes to who claims the name") {
   CHECK(of_holder.all.size() == (by_another ? 0 : 1));
 }
 
+TEST_CASE("requests that were not read when a name was released go to who claims it next") {
+  OneOwner router(net::mailbox_of_name("test/next"));
+  auto holder = open_fabric(shared_address());
+  holder->set_mad_router(&router);
+  auto first = open_fabric(on_loopback(node_address(2)));
+  REQUIRE(first->claim_name("test/next") == 0);
+  Peer peer;
+  peer.send(wire::kGsiQpn, 1);
+  Arrivals arrivals;
+  const Time start = now();
+  while (holder->counters().handed_over == 0 && now() < start + kPatience) {
+    static_cast<void>(holder->receive(now(), arrivals, 1000));
+  }
+  first->release_name("test/next");
+  auto second = open_fabric(on_loopback(node_address(3)));
+  REQUIRE(second->claim_name("test/next") == 0);
+  while (first->counters().handed_over == 0 && now() < start + kPatience) {
+    static_cast<void>(first->receive(now(), arrivals, 1000));
+  }
+  CHECK(first->counters().handed_over == 1);
+  CHECK(arrivals.all.empty());
+}
+
 TEST_CASE("of requests for nobody only so many are held") {
   OneOwner router(net::mailbox_of_name("test/nobody"));
   auto fabric = open_fabric(shared_address());
