@@ -39,8 +39,9 @@ RSOCKETS = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 ECHO = f"env LD_PRELOAD={RSOCKETS}:{nodes.PRELOAD} {nodes.BUILD}/tests/socket_echo"
 
 # All that qperf connects by rdma_cm.
-QPERF = ("rc_lat rc_bw rc_bi_bw rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add "
-         "rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat rc_rdma_write_poll_lat")
+QPERF = ("rc_lat rc_bw rc_bi_bw rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap "
+         "ver_rc_fetch_add rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat "
+         "rc_rdma_write_poll_lat")
 
 # In commands: S is the server's address, C the client's. udpong is missing: the datagram sockets of
 # librdmacm make address handles without a GRH, which no RoCE device takes.
