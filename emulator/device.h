@@ -70,6 +70,10 @@ class Device {
   }
   void destroy(MemoryWindow& window) { engine_.keys.destroy_window(window); }
 
+  // The interface carries larger packets than before, or only smaller ones: new paths and new
+  // datagrams go by it. A connection keeps the path MTU that it was given.
+  void set_port_mtu(Mtu mtu) { engine_.options.port_mtu = mtu; }
+
   Result<CompletionQueue*> create_cq(CompletionSink& sink);
   Result<void> destroy(CompletionQueue& cq);
 

@@ -44,7 +44,8 @@ QueuePair::QueuePair(Engine& engine, ProtectionDomain& pd, const QueuePairSpec& 
   context_.signal_all = spec.signal_all;
   context_.shares_receives = spec.srq != nullptr;
   context_.attributes.capabilities = spec.capabilities;
-  if (!context_.is_connected()) context_.mtu = bytes_of(engine.options.port_mtu);
+  // A datagram is one packet. How long it may be is the port's affair when it is sent.
+  if (!context_.is_connected()) context_.mtu = bytes_of(Mtu::bytes4096);
 }
 
 QueuePair::~QueuePair() {

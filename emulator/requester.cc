@@ -325,7 +325,8 @@ std::optional<CompletionStatus> Requester::refuse(Work& work) const {
                    CompletionStatus::local_qp_operation_error);
   }
   if (work.is_local()) return std::nullopt;
-  const std::uint64_t limit = context_.is_connected() ? kMaxMessageSize : context_.mtu;
+  const std::uint64_t limit =
+      context_.is_connected() ? kMaxMessageSize : bytes_of(context_.engine.options.port_mtu);
   if (request.length > limit || request.flush.length > kMaxMessageSize) {
     return because(VendorError::message_too_long, CompletionStatus::local_length_error);
   }

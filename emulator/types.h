@@ -31,6 +31,14 @@ enum class Mtu : std::uint8_t { bytes256 = 1, bytes512, bytes1024, bytes2048, by
 [[nodiscard]] constexpr std::uint32_t bytes_of(Mtu mtu) {
   return 128U << static_cast<unsigned>(mtu);
 }
+// The largest of no more than so many bytes; the smallest if there is none.
+[[nodiscard]] constexpr Mtu mtu_within(std::uint32_t bytes) {
+  auto mtu = Mtu::bytes4096;
+  while (mtu > Mtu::bytes256 && bytes_of(mtu) > bytes) {
+    mtu = static_cast<Mtu>(static_cast<int>(mtu) - 1);
+  }
+  return mtu;
+}
 
 // ib_wc_status.
 enum class CompletionStatus : std::uint8_t {

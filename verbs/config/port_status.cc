@@ -10,14 +10,23 @@
 namespace urxe::verbs {
 namespace {
 
-unsigned interface_flags(const std::string& netdev) {
+struct InterfaceState {
+  unsigned flags = 0;
+  unsigned mtu = 0;  // 0: not known
+};
+
+InterfaceState interface_state(const std::string& netdev) {
   const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return 0;
+  if (socket < 0) return {};
   ifreq request{};
   netdev.copy(request.ifr_name, sizeof request.ifr_name - 1);
-  const bool known = ioctl(socket, SIOCGIFFLAGS, &request) == 0;
+  InterfaceState state;
+  if (ioctl(socket, SIOCGIFFLAGS, &request) == 0) {
+    state.flags = static_cast<unsigned short>(request.ifr_flags);
+  }
+  if (ioctl(socket, SIOCGIFMTU, &request) == 0) state.mtu = static_cast<unsigned>(request.ifr_mtu);
   close(socket);
-  return known ? static_cast<unsigned short>(request.ifr_flags) : 0;
+  return state;
 }
 
 // Interfaces that have no speed fail the read, or say -1.
@@ -31,8 +40,9 @@ long interface_speed(const std::string& netdev) {
 }  // namespace
 
 PortStatus port_status(const DeviceConfig& device) {
-  const unsigned flags = interface_flags(device.netdev);
+  const auto [flags, mtu] = interface_state(device.netdev);
   PortStatus status;
+  status.active_mtu = mtu == 0 ? device.active_mtu : active_mtu(mtu);
   status.rate = rate_of(interface_speed(device.netdev));
   if ((flags & IFF_UP) == 0) return status;
   const bool carrier = (flags & IFF_RUNNING) != 0;

@@ -25,6 +25,7 @@ struct PortStatus {
   PortState state = PortState::down;
   PhysicalState physical = PhysicalState::disabled;
   LinkRate rate;
+  unsigned active_mtu = 0;  // the largest path MTU; that of the configuration if nobody tells
 };
 
 // Asks the kernel about the device's interface.

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <netinet/in.h>
 
+#include "verbs/config/port_status.h"
 #include "verbs/rdma_cm/agent.h"
 #include "verbs/runtime/mad_router.h"
 
@@ -223,7 +224,8 @@ void CmAgent::set_route(Identifier& id) {
                .global = true};
   const std::uint8_t timeout = id.ack_timeout.value_or(0);
   id.packet_life_time = timeout > 0 ? static_cast<std::uint8_t>(timeout - 1) : kPacketLifeTime;
-  id.path_mtu = mtu_code(id.device->config().active_mtu);
+  id.path_mtu =
+      static_cast<std::uint8_t>(emulator::mtu_within(port_status(id.device->config()).active_mtu));
   id.has_route = true;
 }
 

@@ -25,12 +25,6 @@ int errno_of(const emulator::Error& error) {
   return -EINVAL;
 }
 
-std::uint8_t mtu_code(unsigned bytes) {
-  std::uint8_t code = 1;
-  while (code < 5 && 128U << (code + 1) <= bytes) ++code;
-  return code;
-}
-
 ib_uverbs_ah_attr ah_attributes(const emulator::AddressVector& vector) {
   ib_uverbs_ah_attr attributes{};
   std::copy(vector.destination.bytes().begin(), vector.destination.bytes().end(),

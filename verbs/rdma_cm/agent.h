@@ -181,8 +181,6 @@ class CmAgent {
 
 // A negative errno for what a device refused.
 [[nodiscard]] int errno_of(const emulator::Error& error);
-// ib_mtu of a number of bytes.
-[[nodiscard]] std::uint8_t mtu_code(unsigned bytes);
 [[nodiscard]] ib_uverbs_ah_attr ah_attributes(const emulator::AddressVector& vector);
 
 template <typename Body>

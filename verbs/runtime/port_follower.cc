@@ -39,7 +39,10 @@ PortFollower::PortFollower(const DeviceConfig& config, net::UdpFabric& fabric)
     : config_(config), fabric_(fabric), state_(port_status(config).state) {}
 
 PortFollower::Sight PortFollower::look() const {
-  return {.state = port_status(config_).state, .addresses = present_addresses(config_)};
+  const PortStatus status = port_status(config_);
+  return {.state = status.state,
+          .active_mtu = status.active_mtu,
+          .addresses = present_addresses(config_)};
 }
 
 void PortFollower::apply(const Sight& sight, emulator::Device& device) {
@@ -47,6 +50,11 @@ void PortFollower::apply(const Sight& sight, emulator::Device& device) {
     state_ = sight.state;
     device.report(state_ == PortState::active ? emulator::AsyncEventType::port_active
                                               : emulator::AsyncEventType::port_error);
+  }
+  if (const auto mtu = emulator::mtu_within(sight.active_mtu); mtu != device.options().port_mtu) {
+    log(LogLevel::info,
+        fmt::format("{}: the largest path MTU is {} now", config_.name, emulator::bytes_of(mtu)));
+    device.set_port_mtu(mtu);
   }
   std::vector<wire::IpAddress> gids = device.gids().gids();
   bool changed = false;

@@ -30,14 +30,16 @@ class PortFollower {
   // The interface at this moment. Needs no lock.
   struct Sight {
     PortState state = PortState::down;
+    unsigned active_mtu = 0;
     std::vector<wire::IpAddress> addresses;
   };
   [[nodiscard]] Sight look() const;
 
   // Brings the device in step, with its lock held: PORT_ACTIVE or PORT_ERR if the state changed;
-  // GID_CHANGE and a new table if addresses came or went. A GID keeps its index while its address
-  // is there; the index of one that went is free for another. A queue pair keeps its path: what it
-  // sends from an address that is gone, the kernel refuses, and it shows as loss.
+  // another MTU of the port; GID_CHANGE and a new table if addresses came or went. A GID keeps its
+  // index while its address is there; the index of one that went is free for another. A queue pair
+  // keeps its path: what it sends from an address that is gone, or in packets that have become too
+  // long, the kernel refuses, and it shows as loss.
   void apply(const Sight& sight, emulator::Device& device);
 
  private:

@@ -16,21 +16,13 @@
 namespace urxe::verbs {
 namespace {
 
-emulator::Mtu mtu_of(unsigned bytes) {
-  auto mtu = emulator::Mtu::bytes256;
-  while (mtu < emulator::Mtu::bytes4096 && emulator::bytes_of(mtu) < bytes) {
-    mtu = static_cast<emulator::Mtu>(static_cast<int>(mtu) + 1);
-  }
-  return mtu;
-}
-
 // What a socket buffer of so many bytes holds of payload: the kernel counts its own overhead, which
 // for packets of a few hundred bytes is as much again.
 constexpr int kBufferPerPayloadByte = 2;
 
 emulator::DeviceOptions device_options(const DeviceConfig& config, int receive_buffer) {
   emulator::DeviceOptions options;
-  options.port_mtu = mtu_of(config.active_mtu);
+  options.port_mtu = emulator::mtu_within(config.active_mtu);
   options.seed = std::random_device{}();
   options.node_guid = config.guid;
   const auto room = static_cast<std::uint32_t>(receive_buffer / kBufferPerPayloadByte);

@@ -41,7 +41,10 @@ class Data(cases.InWorld):
                 self.check("--brief", "--seed", 7, kind=kind)
 
     def test_shared_receive_queue(self):
-        self.check("--srq", "--brief" if not cases.SLOW else "--events")
+        for transport in ("rc", "uc", "ud"):
+            with self.subTest(transport=transport):
+                self.check("--srq", "--brief" if not cases.SLOW else "--events", "--transport",
+                           transport)
 
     def test_threads_and_queue_pairs(self):
         for way in WAYS if cases.SLOW else WAYS[:1]:

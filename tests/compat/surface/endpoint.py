@@ -4,7 +4,7 @@ import signal
 import time
 
 import pyverbs.enums as e
-from pyverbs.addr import GID, AHAttr, GlobalRoute
+from pyverbs.addr import AH, GID, AHAttr, GlobalRoute
 from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context
 from pyverbs.mr import MR
@@ -14,6 +14,7 @@ from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 
 PATIENCE = 30  # seconds
+QKEY = 0x1234
 REMOTE = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_ATOMIC
 ALL = e.IBV_ACCESS_LOCAL_WRITE | REMOTE | e.IBV_ACCESS_MW_BIND
 
@@ -50,14 +51,17 @@ class Endpoint:
     """A context with a domain, memory and queues, and a queue pair."""
 
     def __init__(self, qp_type=e.IBV_QPT_RC, cqe=16, with_srq=False, context=None, rnr_retry=7,
-                 access=ALL):
+                 access=ALL, pd=None, srq=None):
         self.context = context or Context(name="rxe0")
-        self.pd = PD(self.context)
+        self.pd = pd or PD(self.context)
         self.channel = CompChannel(self.context)
         self.cq = CQ(self.context, cqe, None, self.channel, 0)
-        self.srq = SRQ(self.pd, SrqInitAttr(SrqAttr(max_wr=64, max_sge=4))) if with_srq else None
+        self.srq = srq
+        if with_srq:
+            self.srq = SRQ(self.pd, SrqInitAttr(SrqAttr(max_wr=64, max_sge=4)))
         self.mr = MR(self.pd, 4096, access)
         self.rnr_retry = rnr_retry
+        self.peer = None  # of datagrams: an address handle and a number
         cap = QPCap(max_send_wr=64, max_recv_wr=64, max_send_sge=4, max_recv_sge=4)
         self.qp = QP(self.pd, QPInitAttr(qp_type=qp_type, scq=self.cq, rcq=self.cq, srq=self.srq,
                                          cap=cap, sq_sig_all=1))
@@ -80,7 +84,13 @@ class Endpoint:
         return attributes
 
     def connect(self, peer):
-        self.qp.to_rts(self.attributes(peer))
+        if self.qp.qp_type != e.IBV_QPT_UD:
+            self.qp.to_rts(self.attributes(peer))
+            return
+        attributes = QPAttr(port_num=1)
+        attributes.qkey = QKEY
+        self.qp.to_rts(attributes)
+        self.peer = (AH(self.pd, attr=self.attributes(peer).ah_attr), peer.qp.qp_num)
 
     def sge(self, size=64, offset=0, mr=None):
         mr = mr or self.mr
@@ -96,6 +106,8 @@ class Endpoint:
         if to is not None:
             rkey, address = to
             request.set_wr_rdma(rkey, address)
+        if self.peer is not None:
+            request.set_wr_ud(*self.peer, QKEY)
         self.qp.post_send(request)
 
     def poll(self, count=1):
@@ -111,6 +123,15 @@ class Endpoint:
 
     def statuses(self, count=1):
         return [completion.status for completion in self.poll(count)]
+
+
+def wait_until(is_so):
+    """Looks again and again until it is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise AssertionError("what was waited for did not come")
+        time.sleep(0.02)
 
 
 def joined(**options):

@@ -6,10 +6,11 @@ import unittest
 
 import pyverbs.enums as e
 from pyverbs.device import Context
+from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QPAttr
 from pyverbs.srq import SrqAttr
 
-from tests.compat.surface.endpoint import Endpoint, gids, joined, next_event
+from tests.compat.surface.endpoint import Endpoint, gids, joined, next_event, wait_until
 
 COUNTED = ("rdma_sends", "rdma_recvs", "sent_pkts", "rcvd_pkts", "send_err")
 NEW = "10.83.0.77"
@@ -48,6 +49,26 @@ class Port(unittest.TestCase):
         self.assertEqual(events_until(context, e.IBV_EVENT_PORT_ACTIVE),
                          [e.IBV_EVENT_PORT_ACTIVE])
         self.assertEqual(context.query_port(1).state, e.IBV_PORT_ACTIVE)
+
+    def test_the_largest_path_mtu_is_that_of_the_interface_at_the_moment(self):
+        a, b = joined()
+        for mtu, active in ((1500, e.IBV_MTU_1024), (9000, e.IBV_MTU_4096)):
+            with self.subTest(mtu=mtu):
+                ip("link", "set", "eth0", "mtu", str(mtu))
+                wait_until(lambda: a.context.query_port(1).active_mtu == active)
+                b.receive(size=4096)
+                a.send(size=4096)  # an old connection goes on
+                self.assertEqual(a.statuses() + b.statuses(), [e.IBV_WC_SUCCESS] * 2)
+                fits = active == e.IBV_MTU_4096
+                attributes = a.attributes(b)
+                attributes.path_mtu = e.IBV_MTU_4096
+                if fits:
+                    Endpoint().qp.to_rtr(attributes)
+                else:
+                    self.assertRaises(PyverbsRDMAError, Endpoint().qp.to_rtr, attributes)
+                datagrams, _ = joined(qp_type=e.IBV_QPT_UD)
+                datagrams.send(size=2048)
+                self.assertEqual(datagrams.statuses(), [e.IBV_WC_SUCCESS if fits else e.IBV_WC_LOC_LEN_ERR])
 
     def test_the_gid_table_follows_addresses_and_keeps_its_indexes(self):
         context = Context(name="rxe0")

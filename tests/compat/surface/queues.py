@@ -8,8 +8,9 @@ import pyverbs.enums as e
 from pyverbs.cq import CQ
 from pyverbs.device import Context
 from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.srq import SrqAttr
 
-from tests.compat.surface.endpoint import PATIENCE, Endpoint, joined
+from tests.compat.surface.endpoint import PATIENCE, Endpoint, joined, next_event
 
 OK = e.IBV_WC_SUCCESS
 
@@ -83,6 +84,56 @@ class CompletionQueues(unittest.TestCase):
             thread.join(PATIENCE)
             self.assertFalse(thread.is_alive())
         self.assertEqual(sorted(found), list(range(count)))
+
+
+class SharedReceiveQueues(unittest.TestCase):
+    def test_queue_pairs_of_all_types_take_from_one_queue(self):
+        owner = Endpoint(with_srq=True)
+        for number, qp_type in enumerate((e.IBV_QPT_RC, e.IBV_QPT_UC, e.IBV_QPT_UD)):
+            with self.subTest(qp_type=qp_type):
+                taker = Endpoint(qp_type, context=owner.context, pd=owner.pd, srq=owner.srq)
+                sender = Endpoint(qp_type)
+                sender.connect(taker)
+                taker.connect(sender)
+                owner.receive(size=128, wr_id=number, sge=owner.sge(128))
+                sender.send()
+                self.assertEqual(sender.statuses(), [OK])
+                received = taker.poll()[0]
+                self.assertEqual((received.status, received.wr_id, received.qp_num),
+                                 (OK, number, taker.qp.qp_num))
+
+    def test_a_limit_is_told_whatever_the_type_that_reaches_it(self):
+        for qp_type in (e.IBV_QPT_UC, e.IBV_QPT_UD):
+            with self.subTest(qp_type=qp_type):
+                a, b = Endpoint(qp_type), Endpoint(qp_type, with_srq=True)
+                a.connect(b)
+                b.connect(a)
+                for _ in range(3):
+                    b.receive(size=128)
+                b.srq.modify(SrqAttr(srq_limit=2), e.IBV_SRQ_LIMIT)
+                for _ in range(2):
+                    a.send()
+                self.assertEqual(a.statuses(2) + b.statuses(2), [OK] * 4)
+                self.assertEqual(next_event(b.context), e.IBV_EVENT_SRQ_LIMIT_REACHED)
+
+    def test_a_queue_becomes_larger_with_receives_inside_and_not_smaller_than_its_limit(self):
+        a, b = Endpoint(), Endpoint(with_srq=True)
+        a.connect(b)
+        b.connect(a)
+        for number in range(4):
+            b.receive(wr_id=number)
+        b.srq.modify(SrqAttr(max_wr=200), e.IBV_SRQ_MAX_WR)
+        self.assertGreaterEqual(b.srq.query().max_wr, 200)
+        for number in range(4, 100):
+            b.receive(wr_id=number)
+        for _ in range(100):
+            a.send()
+            self.assertEqual(a.statuses(), [OK])
+            b_done = b.poll()
+            self.assertEqual(b_done[0].status, OK)
+        b.srq.modify(SrqAttr(srq_limit=150), e.IBV_SRQ_LIMIT)
+        with self.assertRaises(PyverbsRDMAError):
+            b.srq.modify(SrqAttr(max_wr=20), e.IBV_SRQ_MAX_WR)
 
 
 class Contexts(unittest.TestCase):

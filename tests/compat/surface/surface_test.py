@@ -9,9 +9,10 @@ from tests.compat.stock import cases
 class Surface(cases.InWorld):
     WORLD = "netns9000"
 
-    def run_program(self, name):
+    def run_program(self, name, *environment):
         runner = self.runner("root", capture=False, patience=120)
-        finished = runner.alone([sys.executable, "-m", f"tests.compat.surface.{name}"])
+        finished = runner.alone(["env", *environment, sys.executable, "-m",
+                                 f"tests.compat.surface.{name}"])
         print(finished.output)
         self.assertEqual(finished.status, 0, finished)
         self.assertIn("\nOK", finished.output)
@@ -24,6 +25,11 @@ class Surface(cases.InWorld):
 
     def test_memory(self):
         self.run_program("memory")
+
+    def test_forks(self):
+        for asking in ([], ["RDMAV_FORK_SAFE=1"], ["IBV_FORK_SAFE=1"]):
+            with self.subTest(asking=asking):
+                self.run_program("forks", *asking)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,10 @@ TEST_CASE("a path MTU beyond the port's is refused") {
   step_to(*node.qp, attributes, QpState::init);
   attributes.path_mtu = Mtu::bytes2048;
   CHECK_THROWS(step_to(*node.qp, attributes, QpState::ready_to_receive));
+  node.device.set_port_mtu(Mtu::bytes512);
   attributes.path_mtu = Mtu::bytes1024;
+  CHECK_THROWS(step_to(*node.qp, attributes, QpState::ready_to_receive));
+  node.device.set_port_mtu(Mtu::bytes1024);
   CHECK_NOTHROW(step_to(*node.qp, attributes, QpState::ready_to_receive));
 }
 

@@ -308,6 +308,12 @@ TEST_CASE("a datagram longer than the MTU, and one without a usable address, are
     pair.run();
     CHECK(statuses(pair.client().send_completions) == Statuses{kLength});
   }
+  SECTION("length, since the port's MTU became smaller") {
+    pair.client().device.set_port_mtu(Mtu::bytes1024);
+    REQUIRE(pair.post(0, WorkOpcode::send, local, 1025));
+    pair.run();
+    CHECK(statuses(pair.client().send_completions) == Statuses{kLength});
+  }
   SECTION("address") {
     REQUIRE(pair.post(0, WorkOpcode::send, local, 8, {},
                       [](OwnedSend& send) { send.request.datagram.handle_number = 7; }));

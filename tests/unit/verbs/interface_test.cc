@@ -105,5 +105,14 @@ TEST_CASE("a port on an interface that does not exist is down and disabled") {
   CHECK(status.physical == PhysicalState::disabled);
 }
 
+TEST_CASE("a port's MTU is that of its interface at this moment, or what it was if nobody tells") {
+  DeviceConfig device;
+  device.active_mtu = 512;
+  device.netdev = "lo";
+  CHECK(port_status(device).active_mtu == 4096);
+  device.netdev = "nonexistent0";
+  CHECK(port_status(device).active_mtu == 512);
+}
+
 }  // namespace
 }  // namespace urxe::verbs
