@@ -16,6 +16,9 @@ UNSURE_CLOCK = "Correlation coefficient"
 # Its standard deviation is the root of a difference, which rounding may make negative.
 NUMBER = r"(?:[\d.]+|-nan)"
 OLD = "--use_old_post_send"
+# As perftest writes GIDs: ::ffff:224.1.2.3 and ff0e::2:c985:1.
+GROUPS = {"v4": "0:0:0:0:0:0:0:0:0:0:255:255:224:1:2:3",
+          "v6": "255:14:0:0:0:0:0:0:0:0:0:2:201:133:0:1"}
 
 
 class Perftest(cases.InWorld):
@@ -98,6 +101,30 @@ class Perftest(cases.InWorld):
                 ("ib_send_bw", ("-c", "UD", "-s", 1000)), ("ib_send_lat", ("-c", "UD", "-s", 64))):
             with self.subTest(program=program, arguments=arguments):
                 self.measure(program, "-n", 50, *arguments)
+
+    def test_shared_receive_queues(self):
+        for program, arguments in (
+                ("ib_send_bw", ("-c", "RC", "-q", 4, "-b", "-s", 5000)),
+                ("ib_send_lat", ("-c", "RC")), ("ib_send_bw", ("-c", "UC", "-s", 1000)),
+                ("ib_send_bw", ("-c", "UD", "-s", 1000))):
+            with self.subTest(program=program, arguments=arguments):
+                self.measure(program, "-n", 50, "--use-srq", *arguments)
+
+    def test_datagrams(self):
+        for arguments in (("-b",), ("-q", 4), ("-e",), ("--odp",), (OLD,)):
+            with self.subTest(arguments=arguments):
+                self.measure("ib_send_bw", "-n", 50, "-c", "UD", "-s", 1000, *arguments)
+
+    def test_multicast(self):
+        for kind, gid in self.world.server.gids.items():
+            # perftest's own group, ff01::, never leaves its interface, and Linux has no route for
+            # groups of IPv6 on lo.
+            if kind == "link" or (kind == "v6" and "lo/" in self.world.server.device):
+                continue
+            for program in ("ib_send_bw", "ib_send_lat"):
+                with self.subTest(gid=kind, program=program):
+                    self.measure(program, "-n", 50, "-c", "UD", "-s", 64, "-g", "-M", GROUPS[kind],
+                                 "-x", gid)
 
     def test_all_combinations(self):
         if not cases.SLOW:

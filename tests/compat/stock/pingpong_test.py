@@ -47,8 +47,35 @@ class Pingpong(cases.InWorld):
                 self.talk_by("ibv_rc_pingpong", kind, "-n", 5, "-m", mtu, "-s", size, "-c", *flags,
                              runner=self.runner(user, capture=size < 1 << 20))
 
+    def test_on_demand_paging(self):
+        for flags in (["-o"], ["-o", "-O"], ["-o", "-P"], ["-o", "-O", "-P"], ["-o", "-e", "-N"]):
+            with self.subTest(flags=flags):
+                self.talk_by("ibv_rc_pingpong", self.kinds()[0], "-n", 20, "-c", *flags)
+        for flags in (["-o"], ["-o", "-e"]):
+            with self.subTest(flags=flags):
+                self.talk_by("ibv_srq_pingpong", self.kinds()[0], "-n", 20, "-q", 4, "-c", *flags)
+
+    def test_service_levels_and_short_queues(self):
+        for program in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"):
+            with self.subTest(program=program):
+                self.talk_by(program, self.kinds()[0], "-n", 50, "-s", 1000, "-l", 3, "-r", 10,
+                             "-c")
+
+    def test_what_the_device_has_not_is_refused_and_said(self):
+        for program, flag, sentence in (
+                ("ibv_rc_pingpong", ["-t"], "The device isn't completion timestamp capable"),
+                ("ibv_rc_pingpong", ["-j"], "Device doesn't support dm allocation"),
+                ("ibv_xsrq_pingpong", [], "Couldn't Open the XRC Domain 95")):
+            with self.subTest(program=program, flag=flag):
+                gid = str(self.world.server.gids[self.kinds()[0]])
+                finished = self.runner(capture=False).alone(
+                    [program, "-d", "rxe0", "-g", gid, *flag])
+                self.assertEqual(finished.status, 1, finished)
+                self.assertIn(sentence, finished.output)
+
     def test_uc(self):
         self.talk_by("ibv_uc_pingpong", self.kinds()[0], "-n", 50, "-s", 2000, "-m", 1024, "-c")
+        self.talk_by("ibv_uc_pingpong", self.kinds()[0], "-n", 50, "-s", 2000, "-m", 512, "-e")
 
     def test_ud(self):
         self.talk_by("ibv_ud_pingpong", self.kinds()[0], "-n", 50, "-s", 1000, "-c")
