@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "net/descriptor.h"
@@ -33,6 +34,9 @@ struct UdpOptions {
   int receive_buffer = 4 * 1024 * 1024;
   // Bytes that wait for a network card: a few whole buffers.
   int send_buffer = 1024 * 1024;
+  // Is given a sentence when the kernel begins to refuse packets for another reason than before;
+  // nullptr: nobody. Called within the fabric's calls; it must not call the fabric.
+  void (*explain)(const std::string& sentence) = nullptr;
   // Who keeps the descriptors; nullptr for nobody but the fabric.
   KeepDescriptor keep_descriptor = nullptr;
 };

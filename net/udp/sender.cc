@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fmt/core.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
 
@@ -30,6 +31,20 @@ constexpr std::size_t kMaxMessages = 64;
 bool is_about_segments(int code) {
   return code == EINVAL || code == EIO || code == EMSGSIZE || code == EOPNOTSUPP ||
          code == ENOPROTOOPT;
+}
+
+const char* remedy_for(int code) {
+  switch (code) {
+    case EMSGSIZE:
+      return " (the interface's MTU is too small for this path MTU)";
+    case EPERM:
+      return " (a firewall?)";
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+      return " (see: ip route get)";
+    default:
+      return "";
+  }
 }
 
 template <typename Value>
@@ -268,8 +283,17 @@ void Sender::split_first() {
 void Sender::drop_first(int code) {
   // It was not the splitting that the kernel refused.
   if (runs_[sent_].was_split) can_segment_ = options_.segmentation != Segmentation::never;
+  if (code != counters_.last_error) explain(runs_[sent_], code);
   counters_.errors += runs_[sent_++].count;
   counters_.last_error = code;
+}
+
+void Sender::explain(const Run& run, int code) const {
+  if (options_.explain == nullptr) return;
+  options_.explain(fmt::format("the kernel refuses packets of {} bytes from {} to {}: {}{}",
+                               run.segment_size, run.path.source.to_string(),
+                               run.path.destination.to_string(), std::strerror(code),
+                               remedy_for(code)));
 }
 
 }  // namespace urxe::net

@@ -101,6 +101,7 @@ class Sender {
   bool handle_refusal(int code);
   void split_first();
   void drop_first(int code);
+  void explain(const Run& run, int code) const;
 
   UdpOptions options_;
   CaptureWatch captures_;

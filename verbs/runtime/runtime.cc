@@ -45,10 +45,13 @@ class Keeper final : public net::DescriptorKeeper {
 
 std::unique_ptr<net::DescriptorKeeper> keep(int number) { return std::make_unique<Keeper>(number); }
 
+void log_info(const std::string& sentence) { log(LogLevel::info, sentence); }
+
 net::UdpOptions udp_options(const DeviceConfig& config, const std::vector<wire::IpAddress>& gids,
                             const Settings& settings) {
   net::UdpOptions options;
   options.keep_descriptor = &keep;
+  if (logs(LogLevel::info)) options.explain = &log_info;
   if (settings.single_packets) options.segmentation = net::Segmentation::never;
   for (const wire::IpAddress& gid : gids) {
     if (gid.is_unspecified()) continue;
@@ -56,8 +59,6 @@ net::UdpOptions udp_options(const DeviceConfig& config, const std::vector<wire::
   }
   return options;
 }
-
-void log_info(const std::string& sentence) { log(LogLevel::info, sentence); }
 
 }  // namespace
 

@@ -4,7 +4,10 @@
 #include <array>
 #include <utility>
 
+#include <fmt/core.h>
 #include <unistd.h>
+
+#include "verbs/runtime/log.h"
 
 namespace urxe::verbs::uverbs {
 namespace {
@@ -36,6 +39,7 @@ Context::Context(const DeviceConfig& config, std::shared_ptr<DeviceLease> lease,
 
 Context::~Context() {
   const auto access = host().access();
+  tell_what_is_left();
   destroy_all();
   for (const Channel& held : channels_) {
     dispatcher().remove(*held.channel);
@@ -167,6 +171,24 @@ Outcome<Context::Reported> Context::destroy(Object& object) {
 }
 
 // In the order in which objects need each other.
+// As the kernel does, what a program leaves is destroyed. It may not know that it left something.
+void Context::tell_what_is_left() const {
+  if (!logs(LogLevel::info)) return;
+  std::array<std::size_t, kKinds> counts{};
+  for (const auto& object : objects_.all()) {
+    if (object != nullptr) ++counts[static_cast<std::size_t>(object->kind)];
+  }
+  std::string left;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    if (counts[kind] == 0) continue;
+    left += fmt::format("{}{} ({})", left.empty() ? "" : ", ", to_string(static_cast<Kind>(kind)),
+                        counts[kind]);
+  }
+  if (left.empty()) return;
+  log(LogLevel::info,
+      fmt::format("{}: closed with objects alive, which are destroyed: {}", config_.name, left));
+}
+
 void Context::destroy_all() {
   for (const Kind kind : {Kind::qp, Kind::srq, Kind::cq, Kind::ah, Kind::mw, Kind::mr, Kind::pd}) {
     for (const auto& object : objects_.all()) {

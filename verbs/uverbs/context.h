@@ -72,6 +72,7 @@ class Context {
   void sweep_channels();
   Status destroy_on_device(Object& object);
   void destroy_all();
+  void tell_what_is_left() const;
 
   const DeviceConfig& config_;
   std::shared_ptr<DeviceLease> lease_;

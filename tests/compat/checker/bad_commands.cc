@@ -45,8 +45,46 @@ void try_garbled_handles(const Device& device, Verdicts& verdicts) {
   static char byte[64];
   verdicts.refused("register memory in an unknown PD",
                    error_of(ibv_reg_mr(device.pd(), byte, sizeof byte, 0)), {ENOENT, EINVAL});
+  verdicts.refused("create a QP in an unknown PD", error_of(try_queue_pair(device, cq)),
+                   {ENOENT, EINVAL});
   device.pd()->handle = pd_handle;
+  cq.get()->handle = kGarbage;
+  verdicts.refused("create a QP on an unknown CQ", error_of(try_queue_pair(device, cq)),
+                   {ENOENT, EINVAL});
+  cq.get()->handle = cq_handle;
   succeeds(ibv_destroy_qp(qp), "ibv_destroy_qp, after all that");
+}
+
+// Handles of what else there is, garbled and of another kind.
+void try_other_handles(const Device& device, const Options& options, Verdicts& verdicts) {
+  static char bytes[4096];
+  ibv_mr* mr =
+      exists(ibv_reg_mr(device.pd(), bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
+  ibv_mw* mw = exists(ibv_alloc_mw(device.pd(), IBV_MW_TYPE_1), "ibv_alloc_mw");
+  SharedReceiveQueue srq(device.pd(), 4, 1);
+  Step step = to_rtr(device, options, 5, IBV_MTU_1024);
+  ibv_ah* ah = exists(ibv_create_ah(device.pd(), &step.attributes.ah_attr), "ibv_create_ah");
+  const std::uint32_t handles[] = {mr->handle, mw->handle, srq.get()->handle, ah->handle};
+  for (const std::uint32_t wrong : {kGarbage, device.pd()->handle}) {
+    mr->handle = mw->handle = srq.get()->handle = ah->handle = wrong;
+    verdicts.refused("deregister an MR by a wrong handle", ibv_dereg_mr(mr), {ENOENT, EINVAL});
+    verdicts.refused("free an MW by a wrong handle", ibv_dealloc_mw(mw), {ENOENT, EINVAL});
+    ibv_srq_attr limit{.max_wr = 0, .max_sge = 0, .srq_limit = 1};
+    verdicts.refused("modify an SRQ by a wrong handle",
+                     ibv_modify_srq(srq.get(), &limit, IBV_SRQ_LIMIT), {ENOENT, EINVAL});
+    verdicts.refused("query an SRQ by a wrong handle", ibv_query_srq(srq.get(), &limit),
+                     {ENOENT, EINVAL});
+    verdicts.refused("destroy an SRQ by a wrong handle", ibv_destroy_srq(srq.get()),
+                     {ENOENT, EINVAL});
+    verdicts.refused("destroy an AH by a wrong handle", ibv_destroy_ah(ah), {ENOENT, EINVAL});
+  }
+  mr->handle = handles[0];
+  mw->handle = handles[1];
+  srq.get()->handle = handles[2];
+  ah->handle = handles[3];
+  succeeds(ibv_dereg_mr(mr), "ibv_dereg_mr, after all that");
+  succeeds(ibv_dealloc_mw(mw), "ibv_dealloc_mw, after all that");
+  succeeds(ibv_destroy_ah(ah), "ibv_destroy_ah, after all that");
 }
 
 void try_transitions(const Device& device, const Options& options, Verdicts& verdicts) {
@@ -158,6 +196,7 @@ void try_destruction(const Device& device, Verdicts& verdicts) {
 
 void try_bad_commands(const Device& device, const Options& options, Verdicts& verdicts) {
   try_garbled_handles(device, verdicts);
+  try_other_handles(device, options, verdicts);
   try_transitions(device, options, verdicts);
   try_limits(device, verdicts);
   try_memory(device, verdicts);

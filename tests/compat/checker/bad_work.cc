@@ -82,6 +82,23 @@ void try_remote_keys(Bench& b) {
   const std::vector<ibv_sge> word = b.all.list({{0, 8}});
   b.request("FETCH_ADD on memory without REMOTE_ATOMIC",
             rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, word, b.writable), {IBV_WC_REM_ACCESS_ERR});
+  b.request("FETCH_ADD at an address that is no multiple of 8",
+            rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, word, b.all, 4), {IBV_WC_REM_INV_REQ_ERR});
+  b.request("FETCH_ADD of four bytes",
+            rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, b.all.list({{0, 4}}), b.all), {IBV_WC_LOC_LEN_ERR});
+}
+
+void try_foreign_keys(Bench& b) {
+  ibv_pd* pd = exists(ibv_alloc_pd(b.device.context()), "ibv_alloc_pd");
+  {
+    const Memory foreign(pd, kSize, kAllAccess);
+    b.request("an lkey of another PD", rdma(IBV_WR_RDMA_WRITE, foreign.list({{0, 100}}), b.all),
+              {IBV_WC_LOC_PROT_ERR});
+    b.request("an rkey of another PD", rdma(IBV_WR_RDMA_WRITE, b.all.list({{0, 100}}), foreign),
+              {IBV_WC_REM_ACCESS_ERR});
+    foreign.check("keys of another PD");
+  }
+  succeeds(ibv_dealloc_pd(pd), "ibv_dealloc_pd");
 }
 
 void try_queue_pair_access(Bench& b) {
@@ -146,6 +163,7 @@ void try_bad_work(const Device& device, const Options& options, Verdicts& verdic
   Bench bench{device, options, verdicts};
   try_local_keys(bench);
   try_remote_keys(bench);
+  try_foreign_keys(bench);
   try_queue_pair_access(bench);
   try_receives(bench);
   try_dead_peers(bench);

@@ -58,10 +58,14 @@ void Verdicts::ended(const char* name, const Done& done,
 
 void Verdicts::holds(const char* name, bool is_so) {
   wants_sentence_ = false;
+  holds_and_is_told(name, is_so);
+}
+
+void Verdicts::holds_and_is_told(const char* name, bool is_so) {
   judge(name, is_so ? "yes" : "no", is_so);
 }
 
-ibv_qp* new_queue_pair(const Device& device, CompletionQueue& cq) {
+ibv_qp* try_queue_pair(const Device& device, CompletionQueue& cq) {
   ibv_qp_init_attr attributes{};
   attributes.send_cq = attributes.recv_cq = cq.get();
   attributes.qp_type = IBV_QPT_RC;
@@ -70,7 +74,11 @@ ibv_qp* new_queue_pair(const Device& device, CompletionQueue& cq) {
                     .max_send_sge = 4,
                     .max_recv_sge = 4,
                     .max_inline_data = 0};
-  return exists(ibv_create_qp(device.pd(), &attributes), "ibv_create_qp");
+  return ibv_create_qp(device.pd(), &attributes);
+}
+
+ibv_qp* new_queue_pair(const Device& device, CompletionQueue& cq) {
+  return exists(try_queue_pair(device, cq), "ibv_create_qp");
 }
 
 Step to_init(unsigned access) {

@@ -20,8 +20,10 @@ class Verdicts {
   void refused(const char* name, int error, std::initializer_list<int> expected);
   // A completion has one of these statuses.
   void ended(const char* name, const Done& done, std::initializer_list<ibv_wc_status> expected);
-  // Something else that must be.
+  // Something else that must be; nothing has to be explained.
   void holds(const char* name, bool is_so);
+  // The same, and there is a sentence about it.
+  void holds_and_is_told(const char* name, bool is_so);
   // libibverbs or librxe refuses the next thing by itself, so that nobody can explain it.
   void expect_no_sentence() { wants_sentence_ = false; }
 
@@ -78,6 +80,8 @@ class LocalPair {
   ibv_qp* passive_;
 };
 
+// Null, and errno, if it is refused.
+ibv_qp* try_queue_pair(const Device& device, CompletionQueue& cq);
 ibv_qp* new_queue_pair(const Device& device, CompletionQueue& cq);
 Step to_init(unsigned access);
 Step to_rtr(const Device& device, const Options& options, std::uint32_t peer, ibv_mtu mtu);

@@ -14,7 +14,7 @@ class BadInput(cases.InWorld):
                 finished = self.runner(user).alone([f"{build}/tests/verbs_bad_input"])
                 print(finished.output)
                 self.assertEqual(finished.status, 0, finished)
-                self.assertGreater(finished.output.count("ok  "), 70)
+                self.assertGreater(finished.output.count("ok  "), 85)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,11 @@ TEST_CASE("packets go one by one, with ICRCs for that, where the kernel will not
 TEST_CASE("packets that are longer than the MTU are refused, and shorter ones go") {
   if (!enter_own_network()) return skip(kNeedsRoot);
   run_ip("link set lo mtu 1500");
-  auto sender = open_fabric(on_loopback(node_address(0)));
+  net::UdpOptions options = on_loopback(node_address(0));
+  static std::vector<std::string> sentences;
+  sentences.clear();
+  options.explain = [](const std::string& sentence) { sentences.push_back(sentence); };
+  auto sender = open_fabric(options);
   auto receiver = open_fabric(on_loopback(node_address(1)));
   const wire::Path path{.source = ip(node_address(0)), .destination = ip(node_address(1))};
   for (int round = 0; round < 2; ++round) {
@@ -67,6 +71,8 @@ TEST_CASE("packets that are longer than the MTU are refused, and shorter ones go
     CHECK(arrivals.all_right());
   }
   CHECK(sender->counters().send_errors == 10);
+  REQUIRE(sentences.size() == 1);
+  CHECK(sentences[0].find("the interface's MTU is too small") != std::string::npos);
 }
 
 TEST_CASE("a full socket makes the sender wait, and nothing is lost or out of order") {
