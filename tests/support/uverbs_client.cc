@@ -156,6 +156,17 @@ int UverbsClient::extended(std::uint32_t command, const void* request, std::size
   return result == static_cast<ssize_t>(bytes.size()) ? 0 : static_cast<int>(result);
 }
 
+int UverbsClient::run_bytes(std::uint32_t command, std::span<const std::uint8_t> request,
+                            std::size_t response_size, Driver driver) {
+  std::vector<std::byte> room(response_size);
+  void* const response = response_size > 0 ? room.data() : nullptr;
+  if ((command & IB_USER_VERBS_CMD_FLAG_EXTENDED) != 0) {
+    return extended(command & ~IB_USER_VERBS_CMD_FLAG_EXTENDED, request.data(), request.size(),
+                    response, response_size, driver);
+  }
+  return plain(command, request.data(), request.size(), response, response_size, driver);
+}
+
 // --- objects
 
 int UverbsClient::open_context() {

@@ -102,6 +102,10 @@ class UverbsClient {
     return extended(command, &request, sizeof(request), response, sizeof(Response), driver);
   }
 
+  // The same with any bytes as the request, and room for a response if there is to be one.
+  int run_bytes(std::uint32_t command, std::span<const std::uint8_t> request,
+                std::size_t response_size, Driver driver);
+
   // --- the usual objects. Each returns a handle; they must succeed.
 
   // GET_CONTEXT: the asynchronous descriptor.

@@ -1,13 +1,12 @@
 // Every verb in every state of every type of queue pair: what it returns, and what becomes of it.
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
-#include <sstream>
+#include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
-#include "tests/support/files.h"
+#include "tests/support/golden_text.h"
 #include "tests/support/transition_rules.h"
 #include "tests/unit/verbs/qp_world.h"
 
@@ -16,7 +15,6 @@ namespace {
 
 using namespace emulator;
 
-constexpr const char* kGolden = "tests/golden/qp_matrix.txt";
 constexpr std::uint32_t kOpcodes = 17;  // beyond the last that is known
 
 std::string error_name(int result) { return result == 0 ? "ok" : strerrorname_np(-result); }
@@ -199,12 +197,6 @@ std::string others(QpType type, QpState state) {
       error_name(attached), error_name(detached), error_name(cq), error_name(pd), error_name(qp));
 }
 
-// Until the first line of the matrix: what was written by hand.
-std::string introduction(const std::string& golden) {
-  const std::size_t end = golden.find("\n\n");
-  return end == std::string::npos ? "# The matrix.\n\n" : golden.substr(0, end + 2);
-}
-
 std::string matrix() {
   std::string text;
   std::vector<std::string> differences;
@@ -223,18 +215,7 @@ std::string matrix() {
 }
 
 TEST_CASE("every verb does in every state of every queue pair what the golden file says") {
-  const auto path = source_dir() / kGolden;
-  const std::string golden = read_file(path).value_or("");
-  const std::string found = introduction(golden) + matrix();
-  const char* const update = std::getenv("URXE_UPDATE_GOLDEN");
-  if (update != nullptr && std::string_view(update) == "1") std::ofstream(path) << found;
-  std::istringstream expected_lines(golden);
-  std::istringstream found_lines(found);
-  for (std::string expected, line; std::getline(found_lines, line);) {
-    std::getline(expected_lines, expected);
-    CHECK(line == expected);
-  }
-  CHECK(found == golden);
+  check_golden_text("tests/golden/qp_matrix.txt", matrix());
 }
 
 }  // namespace
