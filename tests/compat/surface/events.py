@@ -68,7 +68,8 @@ class Port(unittest.TestCase):
                     self.assertRaises(PyverbsRDMAError, Endpoint().qp.to_rtr, attributes)
                 datagrams, _ = joined(qp_type=e.IBV_QPT_UD)
                 datagrams.send(size=2048)
-                self.assertEqual(datagrams.statuses(), [e.IBV_WC_SUCCESS if fits else e.IBV_WC_LOC_LEN_ERR])
+                self.assertEqual(datagrams.statuses(),
+                                 [e.IBV_WC_SUCCESS if fits else e.IBV_WC_LOC_LEN_ERR])
 
     def test_the_gid_table_follows_addresses_and_keeps_its_indexes(self):
         context = Context(name="rxe0")

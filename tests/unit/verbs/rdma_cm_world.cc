@@ -69,7 +69,7 @@ void CmHost::settle(Haste) {
 
 CmProcess::CmProcess(CmNetwork& network, const std::string& address, std::uint32_t slot)
     : devices_{{.name = "rxe0",
-                .netdev = "eth0",
+                .netdev = "no-such-netdev",
                 .active_mtu = 4096,
                 .addresses = {*wire::IpAddress::parse(address)},
                 .guid = 0x100 + slot,
