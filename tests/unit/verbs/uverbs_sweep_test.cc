@@ -261,8 +261,14 @@ int attempt(const Case& test, const std::function<void(Bytes&)>& spoil) {
     Bytes request = test.request(world);
     spoil(request);
     std::array<std::byte, 64> out{};
+    const std::array<std::byte, kAddress> nowhere{};
     UverbsClient::Driver driver;
-    if ((*entry)->has_driver_data && (*entry)->response_size > 0) driver.out = out;
+    const bool creates = std::string_view((*entry)->name).starts_with("CREATE");
+    const bool has_driver_data = (*entry)->has_driver_data || (creates && (*entry)->is_extended);
+    if (has_driver_data && (*entry)->response_size > 0) driver.out = out;
+    // By write() it would take the place of what is cut off.
+    const bool is_whole = request.size() == test.request(world).size();
+    if (has_driver_data && (*entry)->response_size == 0 && is_whole) driver.in = nowhere;
     results[front == Front::write ? 0 : 1] =
         world.client.run_bytes(test.command, request, (*entry)->response_size, driver);
     world.client.close_file();
@@ -286,6 +292,7 @@ std::string by_outcome(const std::map<std::string, std::string>& names) {
 
 std::string wrong_words(const Case& test, std::size_t first, std::size_t size) {
   std::string text;
+  std::string indifferent;
   for (std::size_t at = first; at + kWord <= size; at += kWord) {
     if (at >= test.memory_from && at < test.memory_to) continue;
     std::map<std::string, std::string> outcomes;
@@ -294,18 +301,22 @@ std::string wrong_words(const Case& test, std::size_t first, std::size_t size) {
           test, [&](Bytes& request) { std::memcpy(request.data() + at, &value, sizeof(value)); });
       outcomes[error_name(result)] += fmt::format(" {:x}", value);
     }
-    text += fmt::format("  {:3}: {}\n", at, by_outcome(outcomes));
+    if (outcomes.size() == 1 && outcomes.count("ok") == 1) {
+      indifferent += fmt::format(" {}", at);
+    } else {
+      text += fmt::format("  {:3}: {}\n", at, by_outcome(outcomes));
+    }
   }
-  return text;
+  return text + (indifferent.empty() ? "" : "  may have any value:" + indifferent + "\n");
 }
 
 std::string wrong_lengths(const Case& test, std::size_t size, std::size_t step) {
   std::map<std::string, std::string> outcomes;
-  for (std::size_t length = 0; length < size; length += step) {
+  for (std::size_t length = step; length < size; length += step) {
     const int result = attempt(test, [&](Bytes& request) { request.resize(length); });
     outcomes[error_name(result)] += fmt::format(" {}", length);
   }
-  return "  cut off: " + by_outcome(outcomes) + "\n";
+  return outcomes.empty() ? "" : "  cut off at: " + by_outcome(outcomes) + "\n";
 }
 
 std::string sweep() {
