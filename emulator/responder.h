@@ -142,6 +142,7 @@ class Responder {
   // The receive request in progress, if any. UC may keep one from a message that it dropped.
   bool has_receive_ = false;
   VendorError receive_fault_ = VendorError::none;
+  std::uint8_t header_type_ = 0;  // of the datagram that is received
   CompletionStatus receive_status_ = CompletionStatus::success;
   ReceiveRequest receive_;
   SgePosition position_;

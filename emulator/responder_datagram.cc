@@ -11,6 +11,11 @@ namespace {
 // an IPv4 header (IBTA annex A17.4.5.2).
 constexpr std::size_t kGrhSize = 40;
 
+// IBTA annex A17.4.5.1 wants a completion to say which of the two it is, and libibverbs has no place
+// for that. NICs (mlx5) use the service level, which Ethernet has none of, and UCX relies on it.
+constexpr std::uint8_t kIpv6OverUdp = 8 + 1;
+constexpr std::uint8_t kIpv4OverUdp = 8 + 2;
+
 std::array<std::uint8_t, kGrhSize> network_header(const wire::Inbound& inbound) {
   std::array<std::uint8_t, wire::kIpv6Size + wire::kUdpSize> headers{};
   wire::write_ip_udp(headers, inbound.path, wire::Ipv4Fragment{}, inbound.bytes.size());
@@ -80,6 +85,7 @@ void Responder::handle_datagram(const wire::Packet& packet, const wire::Inbound&
     has_receive_ = true;
   }
   position_.rewind();
+  header_type_ = inbound.path.source.is_v4() ? kIpv4OverUdp : kIpv6OverUdp;
   if (receive_.malformed) {
     receive_status_ = CompletionStatus::local_qp_operation_error;
     receive_fault_ = VendorError::malformed_request;

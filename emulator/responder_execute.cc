@@ -174,6 +174,7 @@ void Responder::complete_receive(const wire::Packet& packet, CompletionStatus st
       .source_qpn = datagram ? packet.deth.source : wire::Qpn{},
       .flags = datagram ? kWithGrh : CompletionFlags{},
       .pkey_index = context_.attributes.pkey_index,
+      .service_level = datagram ? header_type_ : std::uint8_t{0},
   };
   if (info.has(wire::Header::immediate)) {
     completion.immediate = packet.immediate;

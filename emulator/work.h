@@ -97,6 +97,7 @@ struct Completion {
   CompletionFlags flags;
   std::uint16_t pkey_index = 0;
   std::uint16_t source_lid = 0;
+  // Of datagrams: the type of the network header (responder_datagram.cc), as NICs show it.
   std::uint8_t service_level = 0;
 };
 

@@ -43,6 +43,7 @@ TEST_CASE("a datagram's data start after 40 bytes, the last 20 of which are the 
   CHECK(received[0].byte_count == 140);
   CHECK(received[0].flags == kWithGrh);
   CHECK(received[0].source_qpn == t.pair->client().qp->qpn());
+  CHECK(received[0].service_level == 0xA);  // IPv4 over UDP, as NICs say it
   const std::uint8_t* bytes = t.pair->server().bytes(sink);
   CHECK(bytes[20] == 0x45);
   CHECK(bytes[29] == 17);
@@ -61,7 +62,9 @@ TEST_CASE("a datagram over IPv6 brings its IPv6 header") {
     send.request.datagram.vector.source_gid_index = 1;
     send.request.datagram.vector.destination = *wire::IpAddress::parse("fd00::b");
   });
-  REQUIRE(t.pair->server().receive_completions.completions.size() == 1);
+  const auto& received = t.pair->server().receive_completions.completions;
+  REQUIRE(received.size() == 1);
+  CHECK(received[0].service_level == 0x9);  // IPv6 over UDP
   const std::uint8_t* bytes = t.pair->server().bytes(sink);
   CHECK(bytes[0] >> 4 == 6);
   CHECK(bytes[6] == 17);
