@@ -11,8 +11,9 @@ namespace {
 // an IPv4 header (IBTA annex A17.4.5.2).
 constexpr std::size_t kGrhSize = 40;
 
-// IBTA annex A17.4.5.1 wants a completion to say which of the two it is, and libibverbs has no place
-// for that. NICs (mlx5) use the service level, which Ethernet has none of, and UCX relies on it.
+// IBTA annex A17.4.5.1 wants a completion to say which of the two it is, and libibverbs has no
+// place for that. NICs (mlx5) use the service level, which Ethernet has none of, and UCX relies on
+// it.
 constexpr std::uint8_t kIpv6OverUdp = 8 + 1;
 constexpr std::uint8_t kIpv4OverUdp = 8 + 2;
 

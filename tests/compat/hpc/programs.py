@@ -1,0 +1,108 @@
+"""Open MPI over UCX, ucx_perftest and libfabric on urxe: programs.py WORLD
+
+In world `one` all processes share an address. libfabric takes no loopback interface, and is tested
+in the others; MPI wants one host, and is tested in `one`.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+from tests.compat import nodes, pair
+
+NEEDED = ("mpirun", "mpicxx", "ucx_perftest", "fi_pingpong")
+UCX_PORT = 13337
+FABRIC_PORT = 47592
+# What UCX is to use: RC, or UD alone. It connects RC by datagrams, which is what `rc_v` adds.
+TRANSPORTS = ("rc_v,self", "ud_verbs,self")
+UCX_TESTS = ("tag_lat", "tag_bw", "stream_lat", "ucp_am_lat", "ucp_put_lat", "ucp_put_bw",
+             "ucp_get")
+UCX_ATOMICS = ("ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap")
+
+
+def build_program(folder):
+    program = os.path.join(folder, "collectives")
+    source = os.path.join(os.path.dirname(__file__), "collectives.cc")
+    subprocess.run(["mpicxx", "-std=c++17", "-O1", "-o", program, source], check=True, timeout=120)
+    return program
+
+
+def ucx(transports):
+    return ["env", f"UCX_TLS={transports}", "UCX_NET_DEVICES=rxe0:1"]
+
+
+def run_mpi(world, runner, transports, ranks):
+    program = build_program(runner.folder)
+    # Not Open MPI's own transports.
+    command = ["mpirun", "--oversubscribe", "-n", str(ranks), "--mca", "pml", "ucx", "--mca", "osc",
+               "ucx", "--mca", "btl", "^openib,tcp,vader", "--mca", "orte_tmpdir_base",
+               runner.folder]
+    end = runner.alone(ucx(transports) + command + [program], world.server)
+    assert end.status == 0 and f"{ranks} ranks: all data right" in end.output, end
+
+
+def run_pair(world, runner, server, client, port):
+    both = runner.both(server, client, port)
+    assert both.client.status == 0, both
+    return both
+
+
+def run_ucx(world, runner, transports, test):
+    size = "8" if test in UCX_ATOMICS else "4096"
+    command = ucx(transports) + ["ucx_perftest"]
+    run_pair(world, runner, command, command + [
+        world.server.address, "-t", test, "-n", "200", "-w", "10", "-s", size], UCX_PORT)
+
+
+def run_fabric(world, runner):
+    command = ["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", "50", "-c"]
+    run_pair(world, runner, command, command + [world.server.address], FABRIC_PORT)
+
+
+def cases(world_name):
+    """Names, and functions of the world and the runner."""
+    shared = world_name == "one"
+    for transports in TRANSPORTS:
+        if shared:
+            yield (f"mpi 4 ranks {transports}",
+                   lambda world, runner, t=transports: run_mpi(world, runner, t, 4))
+        for test in UCX_TESTS + UCX_ATOMICS:
+            yield (f"ucx_perftest {test} {transports}",
+                   lambda world, runner, t=transports, n=test: run_ucx(world, runner, t, n))
+    if not shared:
+        yield "fi_pingpong", run_fabric
+
+
+def main():
+    world_name = sys.argv[1]
+    missing = [name for name in NEEDED if shutil.which(name) is None]
+    reason = nodes.why_no_world(world_name)
+    if missing:
+        reason = f"{' and '.join(missing)} not installed (tools/setup --test)"
+    if reason:
+        print(f"SKIPPED: {reason}")
+        return 0
+    os.environ.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    failed = []
+    with contextlib.ExitStack() as stack:
+        world = stack.enter_context(nodes.worlds()[world_name]())
+        folder = stack.enter_context(pair.folder())
+        user = "root" if os.geteuid() == 0 else nodes.UNPRIVILEGED
+        runner = pair.Runner(world, user, folder, capture=False)
+        for name, run in cases(world_name):
+            started = time.monotonic()
+            try:
+                run(world, runner)
+                print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
+            except AssertionError as error:
+                failed.append(name)
+                print(f"FAILED {name}: {error}", flush=True)
+    print(f"{len(failed)} failed: {', '.join(failed)}" if failed else "all passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
