@@ -49,6 +49,9 @@ struct DeviceOptions {
   // A timer of a few microseconds cannot be kept in user space: a peer's thread may not run for
   // milliseconds. Hardware has such a floor too.
   Duration min_ack_timeout = std::chrono::milliseconds(4);
+  // Each retry waits twice as long as the one before, up to this and to four times what was asked
+  // for (IBTA 9.7.6.1.3 allows that): an overloaded machine may let a peer wait for half a second.
+  Duration max_stretched_ack_timeout = std::chrono::milliseconds(500);
   // When an answer is late by far more than the round trip, one packet is sent again to find out.
   Duration min_probe_delay = std::chrono::microseconds(500);
   Duration initial_probe_delay = std::chrono::milliseconds(10);

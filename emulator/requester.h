@@ -151,7 +151,8 @@ class Requester final : public WindowWaiter {
   void move_cursor_to(wire::Psn psn);
   void restart_timers(Time now);
   void explain_no_answer();
-  [[nodiscard]] Duration ack_timeout() const;
+  [[nodiscard]] Duration ack_timeout() const;  // the first; each retry doubles it
+  [[nodiscard]] Duration longest_ack_timeout() const;
   [[nodiscard]] Duration probe_delay() const;
   void measure(wire::Psn acknowledged, Time now);
 

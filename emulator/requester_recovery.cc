@@ -164,25 +164,32 @@ void Requester::handle_timer(Time now) {
 
 void Requester::explain_no_answer() {
   context_.engine.explanations.add(
-      "QP {:#x}: {} (QP {:#x}) did not answer within {} retries of {} ms (timeout {}): is the peer "
-      "alive, does UDP port 4791 reach it, and is nothing on the way that rewrites addresses "
-      "(NAT)?",
+      "QP {:#x}: {} (QP {:#x}) did not answer within {} retries of {} to {} ms (timeout {}): is "
+      "the peer alive, does UDP port 4791 reach it, and is nothing on the way that rewrites "
+      "addresses (NAT)?",
       context_.qpn.value(), context_.path.destination.to_string(),
       context_.attributes.destination.value(), retries_,
       std::chrono::duration_cast<std::chrono::milliseconds>(ack_timeout()).count(),
+      std::chrono::duration_cast<std::chrono::milliseconds>(longest_ack_timeout()).count(),
       context_.attributes.timeout);
 }
 
 void Requester::restart_timers(Time now) {
   ack_deadline_ = probe_deadline_ = kNever;
   if (una_psn_ == next_psn_) return;
-  if (context_.attributes.timeout != 0) ack_deadline_ = now + ack_timeout();
+  if (context_.attributes.timeout != 0)
+    ack_deadline_ = now + std::min(ack_timeout() * (1 << retries_), longest_ack_timeout());
   probe_deadline_ = now + probe_delay();
 }
 
 Duration Requester::ack_timeout() const {
   const Duration asked{kTimeoutUnitNs << context_.attributes.timeout};
   return std::max(asked, context_.engine.options.min_ack_timeout);
+}
+
+Duration Requester::longest_ack_timeout() const {
+  const Duration first = ack_timeout();
+  return std::max(first, std::min(4 * first, context_.engine.options.max_stretched_ack_timeout));
 }
 
 Duration Requester::probe_delay() const {

@@ -112,18 +112,23 @@ void Endpoint::bring_up(wire::Psn send_psn, wire::Psn receive_psn) {
   failed_ = may_collapse_ = peer_was_lost_ = memory_changed_ = false;
   if (type() == QpType::ud) return machine_.forget_datagrams(*qp_);
   constexpr std::int64_t kTimeoutUnitNs = 4096;
+  constexpr std::int64_t kMostStretch = 4;
   const bool never = connection_.timeout == 0;
+  const emulator::DeviceOptions& options = machine_.device().options();
+  const Duration first =
+      std::max(Duration{kTimeoutUnitNs << connection_.timeout}, options.min_ack_timeout);
   flow_ = std::make_unique<Flow>(
       shared_.findings, name_,
-      Flow::Limits{.mtu = mtu_,
-                   .first = send_psn,
-                   .retry_count = connection_.retry_count,
-                   .rnr_retry = connection_.rnr_retry,
-                   .max_read_atomic = connection_.max_read_atomic,
-                   .ack_timeout = never ? Duration{}
-                                        : std::max(Duration{kTimeoutUnitNs << connection_.timeout},
-                                                   machine_.device().options().min_ack_timeout),
-                   .reliable = type() == QpType::rc});
+      Flow::Limits{
+          .mtu = mtu_,
+          .first = send_psn,
+          .retry_count = connection_.retry_count,
+          .rnr_retry = connection_.rnr_retry,
+          .max_read_atomic = connection_.max_read_atomic,
+          .ack_timeout = never ? Duration{}
+                               : std::max(first, std::min(kMostStretch * first,
+                                                          options.max_stretched_ack_timeout)),
+          .reliable = type() == QpType::rc});
 }
 
 void Endpoint::forget_epoch() {

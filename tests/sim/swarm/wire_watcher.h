@@ -25,7 +25,7 @@ class Flow {
     std::uint8_t retry_count = 0;
     std::uint8_t rnr_retry = 0;
     std::uint8_t max_read_atomic = 0;
-    Duration ack_timeout{};  // 0: none
+    Duration ack_timeout{};  // the longest; 0: none
     bool reliable = false;
   };
   Flow(Findings& findings, std::string name, const Limits& limits)
