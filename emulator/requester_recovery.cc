@@ -182,6 +182,7 @@ void Requester::restart_timers(Time now) {
   probe_deadline_ = now + probe_delay();
 }
 
+// IBA C9-140.
 Duration Requester::ack_timeout() const {
   const Duration asked{kTimeoutUnitNs << context_.attributes.timeout};
   return std::max(asked, context_.engine.options.min_ack_timeout);
