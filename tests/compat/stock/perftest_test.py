@@ -121,10 +121,10 @@ class Perftest(cases.InWorld):
             # groups of IPv6 on lo.
             if kind == "link" or (kind == "v6" and "lo/" in self.world.server.device):
                 continue
-            for program in ("ib_send_bw", "ib_send_lat"):
-                with self.subTest(gid=kind, program=program):
-                    self.measure(program, "-n", 50, "-c", "UD", "-s", 64, "-g", "-M", GROUPS[kind],
-                                 "-x", gid)
+            # Not ib_send_lat: with one group for both ends each would hear itself.
+            with self.subTest(gid=kind):
+                self.measure("ib_send_bw", "-n", 50, "-c", "UD", "-s", 64, "-g", "-M",
+                             GROUPS[kind], "-x", gid)
 
     def test_all_combinations(self):
         if not cases.SLOW:
