@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: verbs_checker [--port N] [--device NAME] [--gid INDEX] [--mtu BYTES] "
-    "[--transport rc|uc|ud] [--extended] [--events] [--srq] [--brief] [--threads N] [--qps N] "
-    "[--seed N] [--pause FIFO] [HOST]";
+    "[--transport rc|uc|ud] [--extended] [--events] [--srq] [--odp] [--brief] [--threads N] "
+    "[--qps N] [--seed N] [--pause FIFO] [HOST]";
 
 ibv_mtu mtu_of(unsigned long bytes) {
   for (const ibv_mtu mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096}) {
@@ -30,6 +30,7 @@ bool read_flag(Options& options, const std::string& name) {
   if (name == "--extended") return options.extended = true;
   if (name == "--events") return options.events = true;
   if (name == "--srq") return options.shared_receive = true;
+  if (name == "--odp") return options.on_demand = true;
   if (name == "--brief") return options.brief = true;
   return false;
 }
@@ -62,8 +63,8 @@ void read_value(Options& options, const std::string& name, const char* value) {
 }  // namespace
 
 std::string Options::contract() const {
-  return text("mtu %u transport %d srq %d brief %d threads %u qps %u seed %llu", mtu_bytes(),
-              transport, shared_receive, brief, threads, queue_pairs,
+  return text("mtu %u transport %d srq %d odp %d brief %d threads %u qps %u seed %llu", mtu_bytes(),
+              transport, shared_receive, on_demand, brief, threads, queue_pairs,
               static_cast<unsigned long long>(seed));
 }
 

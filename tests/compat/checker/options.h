@@ -18,8 +18,9 @@ struct Options {
   bool extended = false;  // ibv_wr_* and ibv_start_poll instead of ibv_post_send and ibv_poll_cq
   bool events = false;    // sleep on a completion channel instead of polling
   bool shared_receive = false;
-  bool brief = false;    // few sizes, no 8 MiB: under valgrind
-  unsigned threads = 1;  // each with queue pairs, memory and a TCP connection of its own
+  bool on_demand = false;  // the memory is paged on demand; there are no windows on it then
+  bool brief = false;      // few sizes, no 8 MiB: under valgrind
+  unsigned threads = 1;    // each with queue pairs, memory and a TCP connection of its own
   unsigned queue_pairs = 2;
   std::uint64_t seed = 1;
   std::string pause;  // a FIFO: everything is done twice, and in between it is opened for reading

@@ -48,8 +48,9 @@ Session::Session(const Device& device, const Options& options, Channel channel)
     srq_ = std::make_unique<SharedReceiveQueue>(
         device.pd(), kMaxWr, static_cast<std::uint32_t>(device.limits().max_srq_sge));
   }
-  const int access =
+  int access =
       options.transport == IBV_QPT_RC ? kAccess : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (options.on_demand) access = (access & ~IBV_ACCESS_MW_BIND) | IBV_ACCESS_ON_DEMAND;
   small_ = std::make_unique<Memory>(device.pd(), kSmallMemory, access);
   large_ = std::make_unique<Memory>(device.pd(), options.brief ? 65544 : kLargeMemory, access);
   connect();
@@ -105,7 +106,7 @@ void Session::run_direction(bool active) {
   for (std::uint64_t i = 0; i < (options_.brief ? 1 : 5); ++i)
     run_burst(7919 * options_.seed + i, active);
   run_chain(active);
-  run_invalidation(active);
+  if (!options_.on_demand) run_invalidation(active);
 }
 
 Session::Plan Session::plan(const Case& c, std::size_t room) const {

@@ -46,6 +46,11 @@ class Data(cases.InWorld):
                 self.check("--srq", "--brief" if not cases.SLOW else "--events", "--transport",
                            transport)
 
+    def test_on_demand_paging(self):
+        for transport in ("rc", "uc", "ud"):
+            with self.subTest(transport=transport):
+                self.check("--odp", "--brief", "--transport", transport)
+
     def test_threads_and_queue_pairs(self):
         for way in WAYS if cases.SLOW else WAYS[:1]:
             with self.subTest(way=way):
