@@ -73,6 +73,34 @@ constexpr Meaning kMeanings[] = {
     {kPortSet, "port_xmit_discards", {nullptr, nullptr}, 1, "send_errors"},
 };
 
+// In the order of their attributes.
+constexpr std::array<std::string_view, wire::kCmAttributes> kCmMessages = {
+    "req", "mra", "rej", "rep", "rtu", "dreq", "drep", "sidr_req", "sidr_rep", "lap", "apr",
+};
+
+const emulator::CmCounters::Row* row_of(const emulator::CmCounters& counters, CounterSet set) {
+  switch (set) {
+    case CounterSet::cm_sent:
+      return &counters.sent;
+    case CounterSet::cm_sent_again:
+      return &counters.sent_again;
+    case CounterSet::cm_received:
+      return &counters.received;
+    case CounterSet::cm_received_again:
+      return &counters.received_again;
+    default:
+      return nullptr;
+  }
+}
+
+std::uint64_t cm_counter(const emulator::CmCounters& counters, CounterSet set,
+                         std::string_view name) {
+  const auto* const row = row_of(counters, set);
+  const auto* const message = std::find(kCmMessages.begin(), kCmMessages.end(), name);
+  if (row == nullptr || message == kCmMessages.end()) return 0;
+  return (*row)[static_cast<std::size_t>(message - kCmMessages.begin())];
+}
+
 }  // namespace
 
 std::vector<wire::IpAddress> LiveSysfs::gids(std::size_t device) {
@@ -83,7 +111,10 @@ std::vector<wire::IpAddress> LiveSysfs::gids(std::size_t device) {
 std::uint64_t LiveSysfs::counter(std::size_t device, CounterSet set, std::string_view name) {
   const auto meaning = std::find_if(std::begin(kMeanings), std::end(kMeanings),
                                     [&](const auto& m) { return m.set == set && m.name == name; });
-  if (meaning == std::end(kMeanings)) return 0;
+  if (meaning == std::end(kMeanings)) {
+    const auto cm_counters = runtime_.cm_counters(devices_[device].name);
+    return cm_counters ? cm_counter(*cm_counters, set, name) : 0;
+  }
   const auto counters = runtime_.counters(devices_[device].name);
   if (!counters) return 0;
   std::uint64_t sum = 0;

@@ -25,6 +25,7 @@ emulator::DeviceOptions device_options(const DeviceConfig& config, int receive_b
   options.port_mtu = emulator::mtu_within(config.active_mtu);
   options.seed = std::random_device{}();
   options.node_guid = config.guid;
+  options.cm_probe_interval = std::chrono::seconds(5);
   const auto room = static_cast<std::uint32_t>(receive_buffer / kBufferPerPayloadByte);
   // The peer's buffer is probably as large as ours.
   options.max_window = std::clamp(room / 2, options.min_window, options.max_window);
@@ -200,6 +201,14 @@ std::optional<emulator::Counters> Runtime::counters(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   for (const auto& running : running_) {
     if (running->name == name) return running->device->access()->counters();
+  }
+  return std::nullopt;
+}
+
+std::optional<emulator::CmCounters> Runtime::cm_counters(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& running : running_) {
+    if (running->name == name) return running->device->access()->cm().counters();
   }
   return std::nullopt;
 }

@@ -42,6 +42,7 @@ class Runtime {
 
   // What a device that runs has counted; nothing for one that does not run.
   [[nodiscard]] std::optional<emulator::Counters> counters(const std::string& name);
+  [[nodiscard]] std::optional<emulator::CmCounters> cm_counters(const std::string& name);
   // What its fabric has counted by a name of UdpFabric's; 0 if it does not run.
   [[nodiscard]] std::uint64_t fabric_counter(const std::string& name, std::string_view counter);
 

@@ -207,7 +207,35 @@ def run_refused(world, runner):
     assert time.monotonic() - started < 5 * nodes.SLOWNESS, "the refusal was late"
 
 
-SPECIAL = {"mckey": run_mckey, "rcopy": run_rcopy, "refused": run_refused}
+COUNTING = """
+import sys
+import pyverbs.cm_enums as ce
+from pyverbs.cmid import CMID, AddrInfo
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QPCap, QPInitAttr
+
+def counter(path):
+    with open(f"/sys/class/infiniband/rxe0/ports/1/{path}", encoding="ascii") as file:
+        return int(file.read())
+
+info = AddrInfo(src=None, dst=sys.argv[1], dst_service="7998", port_space=ce.RDMA_PS_TCP)
+cmid = CMID(creator=info, qp_init_attr=QPInitAttr(cap=QPCap(max_recv_wr=1)))
+try:
+    cmid.connect()
+except PyverbsRDMAError as error:
+    print(error)
+print({path: counter(path) for path in ("cm_tx_msgs/req", "cm_rx_msgs/rej", "cm_tx_msgs/rtu")})
+"""
+
+
+def run_counters(world, runner):
+    """The messages of a connection that is refused are counted in sysfs."""
+    end = runner.alone(["/usr/bin/python3", "-c", COUNTING, world.server.address],
+                       world.client)
+    assert "{'cm_tx_msgs/req': 1, 'cm_rx_msgs/rej': 1, 'cm_tx_msgs/rtu': 0}" in end.output, end
+
+
+SPECIAL = {"counters": run_counters, "mckey": run_mckey, "rcopy": run_rcopy, "refused": run_refused}
 
 # All sizes that they know: minutes. Run only when they are named.
 LONG = {
