@@ -57,6 +57,11 @@ struct DeviceOptions {
   Duration initial_probe_delay = std::chrono::milliseconds(10);
   Duration max_probe_delay = std::chrono::seconds(2);
 
+  // How often the peer of a connection that rdma_cm made is asked whether it lives, and how many
+  // questions may stay unanswered. Zero: it is not asked.
+  Duration cm_probe_interval{};
+  std::uint32_t max_cm_probes = 4;
+
   // Packets that one queue pair sends before another gets its turn: enough for a full batch.
   std::uint32_t transmit_quantum = 32;
 };

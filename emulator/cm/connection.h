@@ -72,6 +72,9 @@ struct Connection final : Timed {
   std::uint8_t rnr_retry_count = 0;
   std::uint8_t ack_timeout = 0;  // 4.096 us * 2^n
 
+  bool answers_probes = false;  // the peer did at least once
+  std::uint32_t unanswered_probes = 0;
+
   Duration response_timeout{};  // how long the peer may take for an answer
   std::uint32_t max_retries = 0;
 

@@ -36,6 +36,8 @@ ConnectionManager::ConnectionManager(const GidTable& gids, QpnRange qpns,
                                      const DeviceOptions& options)
     : gids_(gids),
       guid_(options.node_guid),
+      probe_interval_(options.cm_probe_interval),
+      max_probes_(options.max_cm_probes),
       id_prefix_(qpns.first.value() >> kQpnIndexBits << kCommIdIndexBits),
       next_id_(options.seed & kCommIdIndexMask) {}
 
@@ -260,27 +262,26 @@ Result<void> ConnectionManager::accept(Time now, wire::CommId id, const QpOffer&
   return {};
 }
 
-Result<void> ConnectionManager::confirm(Time, wire::CommId id) {
+Result<void> ConnectionManager::confirm(Time now, wire::CommId id) {
   const auto found = lookup(id);
   if (!found) return tl::unexpected(found.error());
   Connection& connection = **found;
   if (connection.state != CmState::reply_received) {
     return tl::unexpected(wrong_state(connection, "RTU"));
   }
-  connection.state = CmState::established;
+  establish(now, connection);
   send_body(connection, wire::CmRtu{.local_id = connection.id, .remote_id = connection.remote_id});
   return {};
 }
 
-Result<void> ConnectionManager::note_established(wire::CommId id) {
+Result<void> ConnectionManager::note_established(Time now, wire::CommId id) {
   const auto found = lookup(id);
   if (!found) return tl::unexpected(found.error());
   Connection& connection = **found;
   if (connection.state != CmState::reply_sent && connection.state != CmState::reply_acknowledged) {
     return tl::unexpected(wrong_state(connection, "event of an established communication"));
   }
-  stop_waiting(connection);
-  connection.state = CmState::established;
+  establish(now, connection);
   publish(CmEventKind::established, connection);
   return {};
 }
@@ -489,6 +490,8 @@ void ConnectionManager::handle_expiry(Time now, Connection& connection) {
     case CmState::time_wait:
       publish(CmEventKind::time_wait_ended, connection);
       return set_idle(connection);
+    case CmState::established:
+      return probe_peer(now, connection);
     default:
       URXE_ASSERT(!connection.pending);
   }

@@ -105,7 +105,7 @@ class ConnectionManager {
   // Asks for the end, or takes note of it. Fails if the connection is not established.
   Result<void> disconnect(Time now, wire::CommId id);
   // The queue pair received a message: the RTU need not come any more.
-  Result<void> note_established(wire::CommId id);
+  Result<void> note_established(Time now, wire::CommId id);
 
   Result<wire::CommId> resolve(Time now, const ResolveSpec& spec);
   Result<void> answer(Time now, wire::CommId id, const ResolveAnswer& answer);
@@ -145,6 +145,11 @@ class ConnectionManager {
     wire::Path path;
     wire::CmMessage message;
   };
+  struct Incoming {
+    Time now;
+    const wire::Path& path;  // as it came
+    const wire::CmMessage& message;
+  };
 
   // manager.cc
   Connection& create();
@@ -160,6 +165,13 @@ class ConnectionManager {
                    wire::Bytes data);
   void give_back_backlog(Connection& connection);
 
+  // liveness.cc
+  void establish(Time now, Connection& connection);
+  void probe_peer(Time now, Connection& connection);
+  void lose_peer(Time now, Connection& connection);
+  void handle_probe(const Incoming& in, Connection& connection);
+  void note_alive(Connection& connection);
+
   // Sending.
   void send(const wire::Path& path, const wire::CmMessage& message);
   void send_body(const Connection& connection, wire::CmBody body);
@@ -170,11 +182,6 @@ class ConnectionManager {
                ListenerId listener = {}, const wire::Path& path = {});
 
   // manager_messages.cc
-  struct Incoming {
-    Time now;
-    const wire::Path& path;  // as it came
-    const wire::CmMessage& message;
-  };
   void handle(const Incoming& in, const wire::CmReq& req);
   void handle(const Incoming& in, const wire::CmMra& mra);
   void handle(const Incoming& in, const wire::CmRej& rej);
@@ -200,6 +207,8 @@ class ConnectionManager {
 
   const GidTable& gids_;
   const wire::Guid guid_;
+  const Duration probe_interval_;
+  const std::uint32_t max_probes_;
   std::uint32_t id_prefix_;
   std::uint32_t next_id_;
   ListenerTable listeners_;

@@ -171,7 +171,9 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmReq& req) {
 void ConnectionManager::handle(const Incoming& in, const wire::CmMra& mra) {
   const bool about_req = mra.subject == wire::CmSubject::req;
   Connection* connection = acquire(in, mra.remote_id, about_req ? wire::CommId{} : mra.local_id);
-  if (connection == nullptr || !connection->pending) return;
+  if (connection == nullptr) return;
+  if (connection->state == CmState::established) return note_alive(*connection);
+  if (!connection->pending) return;
   if (about_req && connection->state == CmState::request_sent) {
     connection->state = CmState::request_acknowledged;
   } else if (mra.subject == wire::CmSubject::rep && connection->state == CmState::reply_sent) {
@@ -198,6 +200,9 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmRej& rej) {
   Connection* found = acquire_rejected(in, rej);
   if (found == nullptr) return;
   Connection& connection = *found;
+  if (rej.reason == wire::RejectReason::invalid_comm_id && rej.subject == wire::CmSubject::other) {
+    return lose_peer(in.now, connection);
+  }
   const bool stale = rej.reason == wire::RejectReason::stale_connection;
   switch (connection.state) {
     case CmState::request_received:
@@ -276,13 +281,20 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmRep& rep) {
 
 void ConnectionManager::handle(const Incoming& in, const wire::CmRtu& rtu) {
   Connection* connection = acquire(in, rtu.remote_id, rtu.local_id);
-  if (connection == nullptr) return;
+  if (connection == nullptr) {
+    // The peer of a connection that died here asks whether we live.
+    if (find(rtu.remote_id) == nullptr && probe_interval_ > Duration{}) {
+      refuse(in, rtu.remote_id, rtu.local_id, wire::RejectReason::invalid_comm_id,
+             wire::CmSubject::other);
+    }
+    return;
+  }
+  if (connection->state == CmState::established) return handle_probe(in, *connection);
   if (connection->state != CmState::reply_sent &&
       connection->state != CmState::reply_acknowledged) {
     return note_repetition(in);
   }
-  stop_waiting(*connection);
-  connection->state = CmState::established;
+  establish(in.now, *connection);
   publish(CmEventKind::established, *connection, in.message);
 }
 

@@ -213,7 +213,7 @@ int CmAgent::notify(EventChannel& channel, const Request& request) {
     if (connection != nullptr && connection->state == emulator::CmState::established) {
       return -EISCONN;
     }
-    return device.cm().note_established(*known.communication) ? 0 : -EINVAL;
+    return device.cm().note_established(options_.now(), *known.communication) ? 0 : -EINVAL;
   });
 }
 

@@ -183,9 +183,9 @@ TEST_CASE("a server's queue pair that hears from the client need not wait for th
   world.run();
   const auto server = world.one_event(1, CmEventKind::request_received).id;
   REQUIRE(world.cm(1).accept(world.now(), server, CmWorld::offer(0x222)));
-  REQUIRE(world.cm(1).note_established(server));
+  REQUIRE(world.cm(1).note_established(world.now(), server));
   world.one_event(1, CmEventKind::established);
-  CHECK_FALSE(world.cm(1).note_established(server));
+  CHECK_FALSE(world.cm(1).note_established(world.now(), server));
 }
 
 TEST_CASE("a service without listener is refused with reason 8, another address with 28") {

@@ -17,7 +17,7 @@ inline constexpr wire::ServiceId kTestService = wire::service_id(wire::PortSpace
 // The client is node 0, the server node 1.
 class CmWorld {
  public:
-  CmWorld() {
+  explicit CmWorld(const emulator::DeviceOptions& device = {}) : pair_({.device = device}) {
     pair_.fate = [this](const WirePacket& packet) { return decide(packet); };
   }
 
