@@ -2,8 +2,10 @@
 
 import itertools
 import re
+import struct
 import unittest
 
+from tests.compat import captures
 from tests.compat.stock import cases
 
 BANDWIDTH = ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw")
@@ -16,6 +18,7 @@ UNSURE_CLOCK = "Correlation coefficient"
 # Its standard deviation is the root of a difference, which rounding may make negative.
 NUMBER = r"(?:[\d.]+|-nan)"
 OLD = "--use_old_post_send"
+SEND_ONLY = 0x04  # of every service
 # As perftest writes GIDs: ::ffff:224.1.2.3 and ff0e::2:c985:1.
 GROUPS = {"v4": "0:0:0:0:0:0:0:0:0:0:255:255:224:1:2:3",
           "v6": "255:14:0:0:0:0:0:0:0:0:0:2:201:133:0:1"}
@@ -114,6 +117,20 @@ class Perftest(cases.InWorld):
         for arguments in (("-b",), ("-q", 4), ("-e",), ("--odp",), (OLD,)):
             with self.subTest(arguments=arguments):
                 self.measure("ib_send_bw", "-n", 50, "-c", "UD", "-s", 1000, *arguments)
+
+    def test_the_traffic_class_is_that_of_the_ip_header(self):
+        for kind, transport in itertools.product(self.world.server.gids, ("RC", "UD")):
+            with self.subTest(gid=kind, transport=transport):
+                both = self.talk("ib_send_bw", "-d", "rxe0", "-F", "-n", 5, "-s", 64, "-c",
+                                 transport, "--tclass", 104, "-x",
+                                 self.world.server.gids[kind])
+                requests = [data for _, data in captures.frames(both.captures[1])
+                            if captures.parse(0, data).opcode & 0x1F == SEND_ONLY]
+                self.assertGreaterEqual(len(requests), 5, both)
+                for data in requests:
+                    v6 = data[0] >> 4 == 6
+                    first, = struct.unpack_from(">H", data)
+                    self.assertEqual(first >> 4 & 0xFF if v6 else data[1], 104)
 
     def test_multicast(self):
         for kind, gid in self.world.server.gids.items():
