@@ -1,4 +1,4 @@
-// Requests that nobody wants yet.
+// Management datagrams that nobody takes yet.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,12 @@ namespace urxe::net {
 
 // Owner: a UdpFabric. A request for a name that no process has waits here for a moment: programs
 // that listen anew for each connection (perftest) leave a gap, and a server that was started
-// together with its clients comes late. Bounded in time and number, because anybody may ask.
+// together with its clients comes late. So does a message for a process whose mailbox is full.
+// Bounded in time and number, because anybody may ask.
 class HeldRequests {
  public:
   static constexpr Duration kGrace = std::chrono::milliseconds(500);
-  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kMost = 1024;
 
   struct Request {
     std::string name;  // of a mailbox

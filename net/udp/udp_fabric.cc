@@ -428,6 +428,8 @@ bool UdpFabric::route_management(const Datagram& packet) {
     // A name may be claimed in a moment.
     return !is_slot_mailbox(*owner) && held_.hold(now_, *owner, packet);
   }
+  // A mailbox holds few letters, and the answers to many connections come at once.
+  if (error == EAGAIN && held_.hold(now_, *owner, packet)) return true;
   ++(error == 0 ? counters_.handed_over : counters_.hand_over_drops);
   return true;
 }
@@ -441,7 +443,8 @@ void UdpFabric::look_at_held(Time now, Receiver& receiver) {
       Letter letter;
       letter.add(packet);
       error = slots_.front().mailbox.post(request.name, letter.bytes());
-      if (error == ECONNREFUSED && now < request.until) return false;
+      const bool may_come = error == ECONNREFUSED && !is_slot_mailbox(request.name);
+      if ((may_come || error == EAGAIN) && now < request.until) return false;
     }
     if (error == ECONNREFUSED) {
       icrc_checker_.begin_datagram();

@@ -300,6 +300,29 @@ TEST_CASE("requests that were not read when a name was released go to who claims
   CHECK(arrivals.all.empty());
 }
 
+TEST_CASE("management datagrams wait for a process whose mailbox is full") {
+  OneOwner router(net::mailbox_of_name("test/slow/" + node_address(1)));
+  auto holder = open_fabric(shared_address());
+  auto slow = open_fabric(shared_address());
+  holder->set_mad_router(&router);
+  slow->set_mad_router(&router);
+  REQUIRE(slow->claim_name("test/slow/" + node_address(1)) == 0);
+  Peer peer;
+  constexpr std::size_t kMany = 100;
+  for (std::size_t i = 0; i < kMany; ++i) peer.send(wire::kGsiQpn, 1);
+  Arrivals of_holder;
+  Arrivals of_slow;
+  const Time start = now();
+  // Time stands still, so that nothing is given up.
+  for (int i = 0; i < 100; ++i) static_cast<void>(holder->receive(start, of_holder, 1000));
+  while (of_slow.all.size() < kMany && now() < start + kPatience) {
+    static_cast<void>(holder->receive(start, of_holder, 1000));
+    static_cast<void>(slow->receive(start, of_slow, 1000));
+  }
+  CHECK(of_holder.all.empty());
+  CHECK(of_slow.all.size() == kMany);
+}
+
 TEST_CASE("of requests for nobody only so many are held") {
   OneOwner router(net::mailbox_of_name("test/nobody"));
   auto fabric = open_fabric(shared_address());
