@@ -39,9 +39,10 @@ void Completer::handle_acknowledge(Time now, const wire::Packet& packet) {
 
 void Completer::handle_ack(Time now, wire::Psn psn) {
   // IBA C9-99: an acknowledgement acknowledges everything before it too.
+  // What follows may not have been sent yet: a message that waits for room is no loss.
   const bool probed = requester_.was_probed(psn);
   if (!acknowledge_before(now, psn + 1)) return;
-  if (probed && !requester_.is_drained()) requester_.resend(now);
+  if (probed && requester_.is_outstanding(psn + 1)) requester_.resend(now);
 }
 
 void Completer::handle_rnr_nak(Time now, const wire::Packet& packet) {

@@ -10,6 +10,9 @@ namespace {
 // A long message asks for an acknowledgement this often, so that the window opens before it is
 // shut.
 constexpr std::uint32_t kAckRequestsPerWindow = 4;
+// Who has to wait for room waits until so much of the window is free, if that takes a message to
+// its end: packets that follow each other cost far less than packets of many queue pairs in turn.
+constexpr std::uint32_t kTurnsPerWindow = 8;
 
 }  // namespace
 
@@ -146,17 +149,21 @@ Requester::Wait Requester::check_windows(const Work& work) {
   if (work.needs_response()) {
     if (reads_in_flight_.size() >= context_.attributes.max_read_atomic) return Wait::elsewhere;
     if (goes_again) return Wait::nothing;
-    return ask_for_room(context_.engine.reads, payload);
+    return ask_for_room(context_.engine.reads, payload, payload);
   }
   if (goes_again) return Wait::nothing;
-  return ask_for_room(*peer_, payload + kPacketOverhead);
+  const std::uint32_t packet = payload + kPacketOverhead;
+  const std::uint32_t rest = work.packets - cursor_packet_;
+  const bool ends = rest <= context_.engine.options.transmit_quantum &&
+                    rest * packet <= peer_->window() / kTurnsPerWindow;
+  return ask_for_room(*peer_, packet, ends ? rest * packet : packet);
 }
 
 template <typename Window>
-Requester::Wait Requester::ask_for_room(Window& window, std::uint32_t bytes) {
-  if (window.has_room(bytes) && (has_turn() || !window.has_waiters())) return Wait::nothing;
+Requester::Wait Requester::ask_for_room(Window& window, std::uint32_t packet, std::uint32_t turn) {
+  if (window.has_room(packet) && (has_turn() || !window.has_waiters())) return Wait::nothing;
   const bool gives_up_turn = has_turn();
-  window.wait_for_room(*this, bytes);
+  window.wait_for_room(*this, turn);
   if (gives_up_turn) offer_rooms();
   return Wait::window;
 }

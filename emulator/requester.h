@@ -123,9 +123,10 @@ class Requester final : public WindowWaiter {
   // What goes again after a loss does not wait until others, who may get no answers, leave room:
   // its retries count.
   [[nodiscard]] Wait check_windows(const Work& work);
-  // Whether a window has room for this queue pair; if not, it stands in line.
+  // Whether a window has room for a packet; if not, the queue pair stands in line until it has room
+  // for `turn` bytes.
   template <typename Window>
-  [[nodiscard]] Wait ask_for_room(Window& window, std::uint32_t bytes);
+  [[nodiscard]] Wait ask_for_room(Window& window, std::uint32_t packet, std::uint32_t turn);
   void pass_on_turn();
   void offer_rooms();
 
