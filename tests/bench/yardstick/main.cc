@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/yardstick/message_cost.h"
 #include "tests/bench/yardstick/ping_pong.h"
 #include "tests/bench/yardstick/streams.h"
 #include "tests/bench/yardstick/two_processes.h"
@@ -14,7 +15,8 @@ namespace urxe::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: yardstick tcp|udp-gso|udp-mmsg|udp-pingpong|tcp-pingpong|memcpy [--address A]\n"
+    "usage: yardstick tcp|udp-gso|udp-mmsg|udp-pingpong|tcp-pingpong|udp-cost|memcpy\n"
+    "       [--address A]\n"
     "       [--netns NAME] [--seconds S] [--size BYTES] [--server-cpu N] [--client-cpu N]\n"
     "       [--server-wait spin|block|flag] [--client-wait spin|block|flag]\n";
 
@@ -86,6 +88,7 @@ int run(const Options& options) {
   if (options.kind == "udp-gso") return print_stream(measure_udp_segmented, options);
   if (options.kind == "udp-mmsg") return print_stream(measure_udp_single, options);
   if (options.kind.ends_with("-pingpong")) return print_ping_pong(options);
+  if (options.kind == "udp-cost") return print_message_costs(options);
   if (options.kind == "memcpy") return print_memcpy(options);
   std::fputs(kUsage, stderr);
   return 2;
