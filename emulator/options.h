@@ -31,6 +31,26 @@ struct DeviceLimits {
   std::uint32_t max_multicast_attach = 1024;  // queue pairs in one group
 };
 
+// DCQCN (congestion.h). Intervals and gain are those of its paper and of NICs; the steps, which
+// depend on the line rate, are a quarter of the paper's, which has 40 Gb/s.
+struct CongestionOptions {
+  bool enabled = false;  // as in Linux's rxe, which has none of it; NICs usually have it on
+  // Where a queue pair starts to slow down from, in bit/s: the device cannot ask the switch.
+  std::uint64_t line_rate = 10'000'000'000;
+  std::uint64_t min_rate = 10'000'000;
+  // At most one CNP for a queue pair in this time.
+  Duration notification_interval = std::chrono::microseconds(50);
+  Duration alpha_interval = std::chrono::microseconds(55);
+  double gain = 1.0 / 256;
+  Duration rise_interval = std::chrono::microseconds(300);
+  std::uint64_t rise_bytes = 10 * 1024 * 1024;
+  std::uint32_t fast_rises = 5;  // that lead back to the old rate; later ones lead beyond
+  std::uint64_t additive_step = 10'000'000;
+  std::uint64_t hyper_step = 50'000'000;
+  // Time that a sender which was held up may make up for.
+  Duration catch_up = std::chrono::microseconds(50);
+};
+
 struct DeviceOptions {
   DeviceLimits limits;
 
@@ -61,6 +81,8 @@ struct DeviceOptions {
   // questions may stay unanswered. Zero: it is not asked.
   Duration cm_probe_interval{};
   std::uint32_t max_cm_probes = 4;
+
+  CongestionOptions congestion;
 
   // Packets that one queue pair sends before another gets its turn: enough for a full batch.
   std::uint32_t transmit_quantum = 32;

@@ -46,6 +46,9 @@ QueuePair::QueuePair(Engine& engine, ProtectionDomain& pd, const QueuePairSpec& 
   context_.attributes.capabilities = spec.capabilities;
   // A datagram is one packet. How long it may be is the port's affair when it is sent.
   if (!context_.is_connected()) context_.mtu = bytes_of(Mtu::bytes4096);
+  if (engine.options.congestion.enabled && context_.is_connected()) {
+    congestion_ = std::make_unique<Congestion>(engine.options.congestion);
+  }
 }
 
 QueuePair::~QueuePair() {
@@ -124,8 +127,10 @@ void QueuePair::handle_packet(Time now, const wire::Packet& packet, const wire::
   note_established();
   if (packet.info->service == wire::Service::cnp) {
     ++context_.engine.counters.congestion_notifications_received;
-    return;
+    if (congestion_) congestion_->sender.notified(now);
+    return settle();
   }
+  if (congestion_) note_congestion(now, packet, inbound);
   if (packet.info->is_response()) {
     completer_.handle_response(now, packet);
     activate();
@@ -144,6 +149,11 @@ void QueuePair::note_established() {
 }
 
 void QueuePair::handle_timer(Time now) {
+  if (congestion_) {
+    congestion_->is_held = false;
+    congestion_->sender.handle_timer(now);
+    activate();
+  }
   requester_.handle_timer(now);
   settle();
 }
@@ -161,13 +171,18 @@ std::optional<wire::Outbound> QueuePair::poll_request(Time now, wire::MutableByt
 }
 
 std::optional<wire::Outbound> QueuePair::poll_transmit(Time now, wire::MutableBytes slot) {
+  auto outbound = congestion_ ? poll_limited(now, slot) : poll_halves(now, slot);
+  settle();
+  return outbound;
+}
+
+std::optional<wire::Outbound> QueuePair::poll_halves(Time now, wire::MutableBytes slot) {
   // What answers read from memory goes at once.
   const bool request_first =
       context_.engine.requests_first && !sent_request_ && !responder_.reads_memory();
   auto outbound = request_first ? poll_request(now, slot) : poll_answer(slot);
   sent_request_ = request_first && outbound;
   if (!outbound) outbound = request_first ? poll_answer(slot) : poll_request(now, slot);
-  settle();
   return outbound;
 }
 
@@ -190,7 +205,13 @@ void QueuePair::settle() {
       break;
   }
   note_drained();
-  context_.engine.timers.set(*this, requester_.deadline());
+  arm_timer();
+}
+
+void QueuePair::arm_timer() {
+  Time deadline = requester_.deadline();
+  if (congestion_) deadline = std::min(deadline, congestion_->deadline());
+  context_.engine.timers.set(*this, deadline);
 }
 
 void QueuePair::force_error(AsyncEventType event) {
@@ -226,6 +247,7 @@ void QueuePair::enter_state(QpState from, QpState to) {
       responder_.reset();
       if (!context_.shares_receives) context_.receive_queue->source().clear();
       drain_is_pending_ = established_ = false;
+      if (congestion_) *congestion_ = Congestion(context_.engine.options.congestion);
       break;
     case QpState::ready_to_receive:
       responder_.start(context_.attributes.receive_psn);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "emulator/completer.h"
+#include "emulator/congestion.h"
 #include "emulator/error.h"
 #include "emulator/qp_attributes.h"
 #include "emulator/qp_context.h"
@@ -79,6 +80,12 @@ class QueuePair final : public Shared,
   void enter_state(QpState from, QpState to);
   void enter_error();
 
+  [[nodiscard]] std::optional<wire::Outbound> poll_halves(Time now, wire::MutableBytes slot);
+  // With congestion control (queue_pair_congestion.cc).
+  void note_congestion(Time now, const wire::Packet& packet, const wire::Inbound& inbound);
+  [[nodiscard]] std::optional<wire::Outbound> poll_limited(Time now, wire::MutableBytes slot);
+  [[nodiscard]] wire::Outbound write_notification(wire::MutableBytes slot);
+  void arm_timer();
   [[nodiscard]] std::optional<wire::Outbound> poll_answer(wire::MutableBytes slot);
   [[nodiscard]] std::optional<wire::Outbound> poll_request(Time now, wire::MutableBytes slot);
   [[nodiscard]] bool accepts(const wire::Packet& packet, const wire::Inbound& inbound);
@@ -95,6 +102,7 @@ class QueuePair final : public Shared,
   Completer completer_;
   Responder responder_;
   SendSource& send_source_;
+  std::unique_ptr<Congestion> congestion_;  // connected, and the device does that
   bool sent_request_ = false;  // by the last poll_transmit, before what waited to be answered
   bool drain_is_pending_ = false;
   bool established_ = false;

@@ -129,6 +129,9 @@ void QueuePair::apply_connection(const QpAttributes& wanted, AttributeMask mask)
   if (mask.has(kAttrAddressVector)) {
     own.vector = wanted.vector;
     context_.path = *context_.engine.gids.path_of(wanted.vector, qpn(), own.destination);
+    if (congestion_ && context_.path.ecn() == wire::Ecn::not_ect) {
+      context_.path.traffic_class |= static_cast<std::uint8_t>(wire::Ecn::ect0);
+    }
   }
 }
 

@@ -48,6 +48,9 @@ class Requester final : public WindowWaiter {
   // Forgets all sequence state and gives back what it holds of windows. Requests stay in the queue.
   void reset();
 
+  // It may not send now, for a reason of its owner's: room goes to those behind it in line.
+  void pass_on_turn();
+
   // Writes the next packet into `slot`; nothing if there is none to send now. The path of a UD
   // packet is its own, of others the queue pair's.
   struct Output {

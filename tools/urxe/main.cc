@@ -30,6 +30,8 @@ void add_run(CLI::App& app, int& status) {
   run->add_flag("--single-packets", options->single_packets,
                 "Give the kernel one packet at a time, for captures on the way "
                 "(URXE_SINGLE_PACKETS)");
+  run->add_flag("--ecn", options->ecn,
+                "Send and obey congestion notifications (docs/congestion.md; URXE_ECN)");
   run->add_flag("--hide-real", options->hide_real,
                 "Do not show the kernel's RDMA devices (URXE_HIDE_REAL)");
   run->add_option("command", options->command, "The program and its arguments")->required();

@@ -119,6 +119,7 @@ int run_program(const RunOptions& options) {
     set("URXE_FAULTS", fmt::format("{}", fmt::join(options.faults, "\n")));
   if (options.seed) set("URXE_FAULT_SEED", std::to_string(*options.seed));
   if (options.single_packets) set("URXE_SINGLE_PACKETS", "1");
+  if (options.ecn) set("URXE_ECN", "1");
   if (options.hide_real) set("URXE_HIDE_REAL", "1");
   warn_if_secure(find_program(options.command.front()));
 

@@ -15,6 +15,7 @@ struct RunOptions {
   std::vector<std::string> faults;  // rules (docs/faults.md)
   std::optional<std::uint64_t> seed;
   bool single_packets = false;
+  bool ecn = false;
   bool hide_real = false;
   std::vector<std::string> command;
 };

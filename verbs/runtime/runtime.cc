@@ -20,9 +20,11 @@ namespace {
 // for packets of a few hundred bytes is as much again.
 constexpr int kBufferPerPayloadByte = 2;
 
-emulator::DeviceOptions device_options(const DeviceConfig& config, int receive_buffer) {
+emulator::DeviceOptions device_options(const DeviceConfig& config, const Settings& settings,
+                                       int receive_buffer) {
   emulator::DeviceOptions options;
   options.port_mtu = emulator::mtu_within(config.active_mtu);
+  options.congestion.enabled = settings.congestion;
   options.seed = std::random_device{}();
   options.node_guid = config.guid;
   options.cm_probe_interval = std::chrono::seconds(5);
@@ -140,7 +142,7 @@ tl::expected<std::shared_ptr<Runtime::Running>, net::Error> Runtime::start(
   running->name = config.name;
   running->fabric = udp->get();
   running->fabric->set_mad_router(&mad_router_);
-  const auto options = device_options(config, (*udp)->receive_buffer());
+  const auto options = device_options(config, options_.settings, (*udp)->receive_buffer());
   const net::Slot slot = (*udp)->slots().front().slot;
   auto fabric = decorate(*std::move(udp), *running);
   if (!fabric) return tl::unexpected(fabric.error());

@@ -50,6 +50,9 @@ tl::expected<Settings, std::string> read_settings(
   const auto single = flag("URXE_SINGLE_PACKETS", text_of("URXE_SINGLE_PACKETS"));
   if (!single) return tl::unexpected(single.error());
   settings.single_packets = *single;
+  const auto congestion = flag("URXE_ECN", text_of("URXE_ECN"));
+  if (!congestion) return tl::unexpected(congestion.error());
+  settings.congestion = *congestion;
   const std::string_view abi = text_of("URXE_UVERBS_ABI");
   if (!abi.empty() && abi != "write" && abi != "ioctl") {
     return tl::unexpected(fmt::format("URXE_UVERBS_ABI is \"{}\": expected write or ioctl", abi));

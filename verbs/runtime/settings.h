@@ -19,6 +19,7 @@ struct Settings {
   std::vector<net::Rule> faults;    // URXE_FAULTS
   std::uint64_t fault_seed = 1;     // URXE_FAULT_SEED
   bool single_packets = false;   // URXE_SINGLE_PACKETS: no packet is sent in one buffer with others
+  bool congestion = false;       // URXE_ECN: CNPs are sent, and slow queue pairs down
   bool uverbs_by_write = false;  // URXE_UVERBS_ABI=write: commands come by write() only
   std::string log;               // URXE_LOG, as set_up_log takes it; empty: the default
 };

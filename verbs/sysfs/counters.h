@@ -34,12 +34,26 @@ inline constexpr std::array<std::string_view, 21> kPortCounters = {
     "unicast_xmit_packets",
 };
 
-// As rxe names them.
-inline constexpr std::array<std::string_view, 15> kHardwareCounters = {
-    "ack_deferred",       "completer_retry_err", "duplicate_request",  "link_downed",
-    "out_of_seq_request", "rcvd_pkts",           "rcvd_rnr_err",       "rcvd_seq_err",
-    "rdma_recvs",         "rdma_sends",          "retry_exceeded_err", "retry_rnr_exceeded_err",
-    "send_err",           "send_rnr_err",        "sent_pkts",
+// As rxe names them, and, of congestion control, which rxe has not, as mlx5 does.
+inline constexpr std::array<std::string_view, 18> kHardwareCounters = {
+    "ack_deferred",
+    "completer_retry_err",
+    "duplicate_request",
+    "link_downed",
+    "out_of_seq_request",
+    "rcvd_pkts",
+    "rcvd_rnr_err",
+    "rcvd_seq_err",
+    "rdma_recvs",
+    "rdma_sends",
+    "retry_exceeded_err",
+    "retry_rnr_exceeded_err",
+    "send_err",
+    "send_rnr_err",
+    "sent_pkts",
+    "np_cnp_sent",
+    "np_ecn_marked_roce_packets",
+    "rp_cnp_handled",
 };
 
 // The messages of the connection manager.

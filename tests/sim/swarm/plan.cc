@@ -179,6 +179,10 @@ Plan draw_plan(std::uint64_t seed, std::size_t steps) {
                           .dice = random.next(),
                           .pause = draw_pause(random)});
   }
+  for (DevicePlan& device : plan.devices) {
+    device.options.congestion.enabled = random.chance(0.2);
+    device.options.congestion.min_rate = 1'000'000'000;
+  }
   plan.step_numbers.resize(plan.steps.size());
   plan.fault_numbers.resize(plan.faults.size());
   std::iota(plan.step_numbers.begin(), plan.step_numbers.end(), 0);

@@ -23,6 +23,7 @@ TEST_CASE("nothing is asked for by default") {
   CHECK(settings->faults.empty());
   CHECK(settings->log.empty());
   CHECK_FALSE(settings->single_packets);
+  CHECK_FALSE(settings->congestion);
   CHECK_FALSE(settings->uverbs_by_write);
   REQUIRE(read({{"URXE_PCAP", ""}, {"URXE_FAULTS", ""}, {"URXE_FAULT_SEED", ""}}));
 }
@@ -32,6 +33,7 @@ TEST_CASE("each setting has its variable") {
                               {"URXE_FAULTS", "drop p=0.5; duplicate nth=3"},
                               {"URXE_FAULT_SEED", "18446744073709551615"},
                               {"URXE_SINGLE_PACKETS", "1"},
+                              {"URXE_ECN", "1"},
                               {"URXE_UVERBS_ABI", "write"},
                               {"URXE_LOG", "info:/tmp/log"}});
   REQUIRE(settings);
@@ -39,6 +41,7 @@ TEST_CASE("each setting has its variable") {
   CHECK(settings->faults.size() == 2);
   CHECK(settings->fault_seed == ~std::uint64_t{0});
   CHECK(settings->single_packets);
+  CHECK(settings->congestion);
   CHECK(settings->uverbs_by_write);
   CHECK(settings->log == "info:/tmp/log");
 }
@@ -49,6 +52,7 @@ TEST_CASE("what cannot be understood is refused with a sentence") {
   CHECK_THAT(read({{"URXE_FAULT_SEED", "-1"}}).error(), Contains("URXE_FAULT_SEED is \"-1\""));
   CHECK_THAT(read({{"URXE_FAULT_SEED", "7x"}}).error(), Contains("\"7x\""));
   CHECK_THAT(read({{"URXE_SINGLE_PACKETS", "yes"}}).error(), Contains("expected 0 or 1"));
+  CHECK_THAT(read({{"URXE_ECN", "maybe"}}).error(), Contains("URXE_ECN is \"maybe\""));
   CHECK_THAT(read({{"URXE_UVERBS_ABI", "read"}}).error(), Contains("expected write or ioctl"));
 }
 
