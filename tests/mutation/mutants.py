@@ -117,8 +117,9 @@ MUTANTS = [
     Mutant("keeps what it withdrew in the window", RECOVERY,
            "if (peer_ && in_flight_bytes_ > 0) peer_->withdrawn(in_flight_bytes_);",
            "if (peer_ && in_flight_bytes_ > 0) peer_->withdrawn(0);"),
-    Mutant("executes a local request again after going back", RECOVERY,
-           "if (!work.started() && !work.done) return;", "if (!work.started()) return;"),
+    Mutant("executes a local request again after going back", "emulator/requester.cc",
+           "if (work.done || (work.started()",
+           "if ((work.done && !work.is_local()) || (work.started()"),
     Mutant("asks for one READ more than allowed", "emulator/requester.cc",
            "if (reads_in_flight_.size() >= context_.attributes.max_read_atomic)",
            "if (reads_in_flight_.size() > context_.attributes.max_read_atomic)"),
@@ -134,7 +135,10 @@ MUTANTS = [
     Mutant("does not look at a region's access flags", "emulator/memory.cc",
            "if (!spec.access.has(needs)) return tl::unexpected(MemoryFault::no_permission);\n"
            "  if (spec.whole",
-           "if (spec.whole"),
+           "if (!spec.access.has(needs) && length == 0) {\n"
+           "    return tl::unexpected(MemoryFault::no_permission);\n"
+           "  }\n"
+           "  if (spec.whole"),
     Mutant("a region ends one byte too late", "emulator/memory.cc",
            "length <= size && address - start <= size - length;",
            "length <= size + 1 && address - start <= size + 1 - length;"),
