@@ -9,6 +9,12 @@ namespace {
 
 constexpr unsigned kSlotShift = 14;  // a QPN is a process slot above an index of this many bits
 constexpr std::uint32_t kIncrement = 4096;
+constexpr std::uint32_t kIncrementsPerWindow = 2;  // once something was lost
+// Chance loses a packet now and then: an eighth less will do. A buffer that is too small loses most
+// of what it is sent, again and again: half, until it fits.
+constexpr std::uint32_t kLittleLess = 8;
+constexpr std::uint32_t kMuchLess = 2;
+constexpr std::uint32_t kHardlyAny = 4;  // less than this part of the window since the last loss
 
 }  // namespace
 
@@ -25,9 +31,11 @@ void Peer::take(std::uint32_t bytes) {
 void Peer::delivered(std::uint32_t bytes) {
   const bool was_used = in_flight_ + kIncrement >= window_ / 2;
   take(bytes);
+  delivered_since_loss_ += bytes;
   if (was_used && window_ < options_.max_window) {
     growth_ += bytes;
-    const std::uint32_t needed = window_ < slow_start_threshold_ ? kIncrement : window_;
+    const std::uint32_t needed =
+        window_ < slow_start_threshold_ ? kIncrement : window_ / kIncrementsPerWindow;
     while (growth_ >= needed) {
       growth_ -= needed;
       window_ = std::min(window_ + kIncrement, options_.max_window);
@@ -44,7 +52,10 @@ void Peer::withdrawn(std::uint32_t bytes) {
 void Peer::lost(Time now, Duration round_trip) {
   if (now < ignore_losses_until_) return;
   ignore_losses_until_ = now + round_trip;
-  window_ = std::max(window_ / 2, options_.min_window);
+  const bool hardly_any_arrives = delivered_since_loss_ < window_ / kHardlyAny;
+  const std::uint32_t less = window_ / (hardly_any_arrives ? kMuchLess : kLittleLess);
+  window_ = std::max(window_ - less, options_.min_window);
+  delivered_since_loss_ = 0;
   slow_start_threshold_ = window_;
   growth_ = 0;
 }

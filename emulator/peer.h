@@ -114,7 +114,8 @@ class Peer : public Shared {
   std::uint32_t window_;
   std::uint32_t slow_start_threshold_;
   std::uint64_t in_flight_ = 0;
-  std::uint32_t growth_ = 0;  // bytes delivered since the window last grew
+  std::uint32_t growth_ = 0;                // bytes delivered since the window last grew
+  std::uint64_t delivered_since_loss_ = 0;  // bytes
   Time ignore_losses_until_{};
   WaitingLine line_;
 };

@@ -41,6 +41,24 @@ TEST_CASE("the window grows while it is used and nothing is lost, up to its limi
   CHECK(peer.window() == chosen.max_window);
 }
 
+TEST_CASE("a window shrinks a little by a loss, and much if hardly anything arrives") {
+  const DeviceOptions chosen = options();
+  Peer peer(chosen);
+  peer.sent(40'000);
+  peer.delivered(20'000);
+  const std::uint32_t before = peer.window();
+  peer.lost(Time{1s}, 1ms);
+  const std::uint32_t after = before - before / 8;
+  CHECK(peer.window() == after);
+  peer.lost(Time{1s + 999us}, 1ms);  // of the same round trip
+  CHECK(peer.window() == after);
+  peer.lost(Time{2s}, 1ms);
+  CHECK(peer.window() == after - after / 2);
+  for (int i = 3; i < 20; ++i) peer.lost(Time{std::chrono::seconds(i)}, 1ms);
+  CHECK(peer.window() == chosen.min_window);
+  peer.delivered(20'000);
+}
+
 TEST_CASE("a window that is not used does not grow") {
   const DeviceOptions chosen = options();
   Peer peer(chosen);
