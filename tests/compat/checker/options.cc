@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: verbs_checker [--port N] [--device NAME] [--gid INDEX] [--mtu BYTES] "
-    "[--transport rc|uc|ud] [--extended] [--events] [--srq] [--odp] [--brief] [--threads N] "
-    "[--qps N] [--seed N] [--pause FIFO] [HOST]";
+    "[--transport rc|uc|ud] [--extended] [--events] [--srq] [--odp] [--brief] [--lossy] "
+    "[--threads N] [--qps N] [--seed N] [--pause FIFO] [HOST]";
 
 ibv_mtu mtu_of(unsigned long bytes) {
   for (const ibv_mtu mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096}) {
@@ -32,6 +32,7 @@ bool read_flag(Options& options, const std::string& name) {
   if (name == "--srq") return options.shared_receive = true;
   if (name == "--odp") return options.on_demand = true;
   if (name == "--brief") return options.brief = true;
+  if (name == "--lossy") return options.lossy = true;
   return false;
 }
 

@@ -19,6 +19,7 @@ struct Options {
   bool events = false;    // sleep on a completion channel instead of polling
   bool shared_receive = false;
   bool on_demand = false;  // the memory is paged on demand; there are no windows on it then
+  bool lossy = false;      // what the peer refuses for good may end by its retries
   bool brief = false;      // few sizes, no 8 MiB: under valgrind
   unsigned threads = 1;    // each with queue pairs, memory and a TCP connection of its own
   unsigned queue_pairs = 2;

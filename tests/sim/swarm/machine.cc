@@ -141,6 +141,7 @@ void Machine::on_receive(Time now, const wire::Inbound& inbound) {
   if (shared_.plan.hostile || !inbound.icrc_is_right) return;
   const auto packet = wire::parse_packet(inbound.bytes);
   if (!packet || packet->info->service == wire::Service::ud) return;
+  if (packet->info->service == wire::Service::cnp) return;
   const Endpoint* to = shared_.find(host_.address(), packet->bth.destination);
   if (to == nullptr || inbound.path.source != to->peer().machine().host_.address()) return;
   Flow* flow = packet->info->is_response() ? to->flow() : to->peer().flow();

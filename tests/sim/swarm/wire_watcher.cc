@@ -192,10 +192,8 @@ void Flow::on_request_received(const wire::Packet& packet) {
   const std::int64_t index = index_of(packet.bth.psn);
   if (index < 0 || index >= static_cast<std::int64_t>(slots_.size())) return;
   ++slots_[static_cast<std::size_t>(index)].arrivals;
-  if (index > received_ && limits_.reliable &&
-      slots_[static_cast<std::size_t>(received_)].naks == 0) {
-    naks_due_.insert(received_);
-  }
+  const bool gap = index > received_ && limits_.reliable;
+  if (gap && !naks_said_.contains(received_)) naks_due_.insert(received_);
   if (index != received_) return;
   const bool read = packet.info->operation == wire::Operation::rdma_read_request;
   const std::int64_t next = received_ + (read ? packets_of(packet.reth.length, limits_.mtu) : 1);
@@ -259,6 +257,7 @@ void Flow::check_nak(std::int64_t index, const wire::Packet& packet) {
     return;
   }
   naks_due_.erase(index);
+  naks_said_.insert(index);
   had_rnr_ = had_rnr_ || syndrome.kind() == wire::Syndrome::Kind::rnr_nak;
   const bool soft = sequence || syndrome.kind() == wire::Syndrome::Kind::rnr_nak;
   // A READ whose memory is gone, perhaps when it is answered again, was counted when it began.

@@ -77,6 +77,7 @@ class Flow {
   std::int64_t received_ = 0;        // PSNs that came to the responder without a gap
   std::int64_t acknowledged_ = -1;   // the furthest that the responder acknowledged
   std::set<std::int64_t> naks_due_;  // gaps that the responder saw and did not complain about yet
+  std::set<std::int64_t> naks_said_;
   bool had_rnr_ = false;
   Time alive_at_{};           // when the requester last had reason not to count
   std::int64_t una_ = 0;      // the oldest PSN that is not answered, as far as the requester knows
