@@ -20,6 +20,11 @@ bool is_atomic(WorkOpcode opcode) {
   return opcode == WorkOpcode::compare_swap || opcode == WorkOpcode::fetch_add;
 }
 
+// It has one packet, whatever is asked for.
+bool is_single(WorkOpcode opcode) {
+  return is_atomic(opcode) || opcode == WorkOpcode::atomic_write || opcode == WorkOpcode::flush;
+}
+
 bool takes_receive(WorkOpcode opcode) {
   return opcode == WorkOpcode::send || opcode == WorkOpcode::send_with_immediate ||
          opcode == WorkOpcode::send_with_invalidate ||
@@ -28,7 +33,8 @@ bool takes_receive(WorkOpcode opcode) {
 
 // Not a whole number of packets, and not a multiple of four: the last packet is padded.
 std::size_t size_of(const Conversation::Step& step) {
-  if (is_atomic(step.opcode)) return sizeof(std::uint64_t);
+  if (step.opcode == WorkOpcode::flush) return 0;
+  if (is_single(step.opcode)) return sizeof(std::uint64_t);
   return step.packets == 0 ? 0 : step.packets * kMtu - 37;
 }
 
@@ -126,6 +132,7 @@ class Stage {
     if (conversation_.signalled) send.request.flags = kSignaled;
     send.request.immediate = 0xABCD0000U + i;
     send.request.compare_or_add = kAdd;
+    send.request.flush = {.length = kBufferSize, .placement = wire::Feth::kGlobalVisibility};
     if (step.opcode == WorkOpcode::compare_swap) {
       // What stands there, so that the first one swaps.
       std::memcpy(&send.request.compare_or_add, world_.server().bytes(counter_), 8);
@@ -185,6 +192,8 @@ const std::vector<WorkOpcode>& rc_verbs() {
       WorkOpcode::rdma_read,
       WorkOpcode::compare_swap,
       WorkOpcode::fetch_add,
+      WorkOpcode::atomic_write,
+      WorkOpcode::flush,
   };
   return kVerbs;
 }
@@ -193,7 +202,7 @@ namespace {
 
 void add_single_verb(std::vector<Conversation>& conversations, WorkOpcode verb) {
   for (std::uint32_t packets = 0; packets <= 4; ++packets) {
-    if (is_atomic(verb) && packets != 1) continue;
+    if (is_single(verb) && packets != 1) continue;
     for (const std::size_t count : {1, 2}) {
       for (const bool signalled : {true, false}) {
         conversations.push_back({.steps = std::vector(count, Conversation::Step{verb, packets}),
@@ -204,7 +213,7 @@ void add_single_verb(std::vector<Conversation>& conversations, WorkOpcode verb) 
 }
 
 void add_pairs(std::vector<Conversation>& conversations, WorkOpcode first) {
-  const auto packets = [](WorkOpcode verb) { return is_atomic(verb) ? 1U : 2U; };
+  const auto packets = [](WorkOpcode verb) { return is_single(verb) ? 1U : 2U; };
   for (const WorkOpcode second : rc_verbs()) {
     if (first == second) continue;
     conversations.push_back({.steps = {{first, packets(first)}, {second, packets(second)}}});
@@ -212,7 +221,7 @@ void add_pairs(std::vector<Conversation>& conversations, WorkOpcode first) {
 }
 
 void add_tight(std::vector<Conversation>& conversations, WorkOpcode verb) {
-  if (is_atomic(verb)) return;
+  if (is_single(verb)) return;
   for (const std::uint32_t packets : {3U, 4U}) {
     conversations.push_back(
         {.steps = {{verb, packets}, {WorkOpcode::rdma_write, 2}}, .tight = true});

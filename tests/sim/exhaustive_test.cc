@@ -17,7 +17,7 @@ constexpr std::uint64_t kMasks = 1U << kPackets;
 #define RC_VERBS                                                                            \
   WorkOpcode::send, WorkOpcode::send_with_immediate, WorkOpcode::send_with_invalidate,      \
       WorkOpcode::rdma_write, WorkOpcode::rdma_write_with_immediate, WorkOpcode::rdma_read, \
-      WorkOpcode::compare_swap, WorkOpcode::fetch_add
+      WorkOpcode::compare_swap, WorkOpcode::fetch_add, WorkOpcode::atomic_write, WorkOpcode::flush
 
 using emulator::WorkOpcode;
 using net::Action;

@@ -9,7 +9,7 @@ using namespace emulator;
 namespace {
 
 constexpr Access kEverything =
-    kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kWindowBind;
+    kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kWindowBind | kFlushGlobal;
 constexpr std::uint32_t kQpns = 64;
 
 }  // namespace
@@ -84,7 +84,7 @@ QpAttributes PairWorld::attributes(std::size_t index) const {
   attributes.send_psn = psns.at(index);
   attributes.receive_psn = psns.at(1 - index);
   attributes.destination = peer.qp->qpn();
-  attributes.access = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic;
+  attributes.access = kLocalWrite | kRemoteWrite | kRemoteRead | kRemoteAtomic | kFlushGlobal;
   attributes.vector.destination = peer.host.address();
   attributes.vector.global = true;
   attributes.max_read_atomic = attributes.max_dest_read_atomic = options_.read_atomic;
