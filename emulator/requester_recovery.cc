@@ -146,7 +146,14 @@ void Requester::handle_timer(Time now) {
     owner_.requester_has_output();
     return;
   }
-  if (now >= ack_deadline_) {
+  if (now >= ack_deadline_ && send_psn_ == una_psn_) {
+    // Nothing that could be answered is on its way: it waits for room that others hold. It goes at
+    // once now, and from then on retries count.
+    go_back();
+    went_back_to_ = una_psn_;
+    restart_timers(now);
+    owner_.requester_has_output();
+  } else if (now >= ack_deadline_) {
     ++context_.engine.counters.timeouts;
     if (!retry(now)) {
       ++context_.engine.counters.retries_exceeded;
