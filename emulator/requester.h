@@ -130,7 +130,6 @@ class Requester final : public WindowWaiter {
   // for `turn` bytes.
   template <typename Window>
   [[nodiscard]] Wait ask_for_room(Window& window, std::uint32_t packet, std::uint32_t turn);
-  void pass_on_turn();
   void offer_rooms();
 
   [[nodiscard]] std::uint32_t read_piece() const;
