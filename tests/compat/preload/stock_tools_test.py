@@ -67,7 +67,7 @@ class Shells(unittest.TestCase):
             self.assertEqual(lines[:9], [
                 f"{DEVICE}/ports/1", f"{HOME}/infiniband/rxe0/ports/1", "4: ACTIVE", "Ethernet",
                 GID, "RoCE v2", "0", "lo", GID])
-            self.assertEqual(len(lines), 9 + 16)
+            self.assertEqual(len(lines), 9 + 19)
 
     def test_ls_find_stat_and_readlink_see_what_the_kernel_would_show(self):
         self.assertRegex(sh("ls -l /sys/class/infiniband"),
