@@ -147,6 +147,12 @@ def listens(pid, port):
     return False
 
 
+def holds_udp_port(pid, port):
+    """Whether anything has the UDP port in the process's network namespace."""
+    return any(int(line.split()[1].rsplit(":", 1)[1], 16) == port for name in ("udp", "udp6")
+               for line in read(f"/proc/{pid}/net/{name}").splitlines()[1:])
+
+
 def wait_for_listener(process, port, patience):
     deadline = time.monotonic() + patience
     while process.poll() is None and time.monotonic() < deadline:

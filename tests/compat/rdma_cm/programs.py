@@ -14,6 +14,7 @@ from tests.compat import nodes, pair
 
 PORT_SPACES = {"tcp": 0x0106, "udp": 0x0111, "ib": 0x013F}
 PATIENCE = 60
+ROCE_PORT = 4791
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,11 +199,24 @@ def run_rcopy(world, runner):
     assert filecmp.cmp(source, target, shallow=False), "the copy differs"
 
 
+@contextlib.contextmanager
+def bystander(world, runner):
+    """Somebody who has the device at the server's address open, and listens to something else."""
+    command = words("rping -s -a S -p 7999", Case("", "", 0), world)
+    with runner.started(world.server, command, "bystander") as (process, _):
+        deadline = time.monotonic() + PATIENCE * nodes.SLOWNESS
+        while not pair.holds_udp_port(process.pid, ROCE_PORT):
+            assert process.poll() is None and time.monotonic() < deadline, "no bystander"
+            time.sleep(0.02)
+        yield
+
+
 def run_refused(world, runner):
     """A client without a server learns of it soon."""
-    started = time.monotonic()
     client = words("rping -c -a S -C 1", Case("", "", 0), world)
-    refused = runner.alone(client, world.client)
+    with bystander(world, runner):
+        started = time.monotonic()
+        refused = runner.alone(client, world.client)
     assert "RDMA_CM_EVENT_REJECTED, error 8" in refused.output, refused
     assert time.monotonic() - started < 5 * nodes.SLOWNESS, "the refusal was late"
 
@@ -230,8 +244,9 @@ print({path: counter(path) for path in ("cm_tx_msgs/req", "cm_rx_msgs/rej", "cm_
 
 def run_counters(world, runner):
     """The messages of a connection that is refused are counted in sysfs."""
-    end = runner.alone(["/usr/bin/python3", "-c", COUNTING, world.server.address],
-                       world.client)
+    with bystander(world, runner):
+        end = runner.alone(["/usr/bin/python3", "-c", COUNTING, world.server.address],
+                           world.client)
     assert "{'cm_tx_msgs/req': 1, 'cm_rx_msgs/rej': 1, 'cm_tx_msgs/rtu': 0}" in end.output, end
 
 
