@@ -4,14 +4,12 @@ In world `one` all processes share an address. libfabric takes no loopback inter
 in the others; MPI wants one host, and is tested in `one`.
 """
 
-import contextlib
 import os
 import shutil
 import subprocess
 import sys
-import time
 
-from tests.compat import nodes, pair
+from tests.compat import suite
 
 NEEDED = ("mpirun", "mpicxx", "ucx_perftest", "fi_pingpong")
 UCX_PORT = 13337
@@ -79,29 +77,11 @@ def cases(world_name):
 def main():
     world_name = sys.argv[1]
     missing = [name for name in NEEDED if shutil.which(name) is None]
-    reason = nodes.why_no_world(world_name)
     if missing:
-        reason = f"{' and '.join(missing)} not installed (tools/setup --test)"
-    if reason:
-        print(f"SKIPPED: {reason}")
+        print(f"SKIPPED: {' and '.join(missing)} not installed (tools/setup --test)")
         return 0
     os.environ.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
-    failed = []
-    with contextlib.ExitStack() as stack:
-        world = stack.enter_context(nodes.worlds()[world_name]())
-        folder = stack.enter_context(pair.folder())
-        user = "root" if os.geteuid() == 0 else nodes.UNPRIVILEGED
-        runner = pair.Runner(world, user, folder, capture=False)
-        for name, run in cases(world_name):
-            started = time.monotonic()
-            try:
-                run(world, runner)
-                print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
-            except AssertionError as error:
-                failed.append(name)
-                print(f"FAILED {name}: {error}", flush=True)
-    print(f"{len(failed)} failed: {', '.join(failed)}" if failed else "all passed")
-    return 1 if failed else 0
+    return suite.run(world_name, cases(world_name))
 
 
 if __name__ == "__main__":

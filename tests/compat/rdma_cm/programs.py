@@ -10,10 +10,9 @@ import subprocess
 import sys
 import time
 
-from tests.compat import nodes, pair
+from tests.compat import nodes, pair, suite
 
 PORT_SPACES = {"tcp": 0x0106, "udp": 0x0111, "ib": 0x013F}
-PATIENCE = 60
 ROCE_PORT = 4791
 
 
@@ -204,7 +203,7 @@ def bystander(world, runner):
     """Somebody who has the device at the server's address open, and listens to something else."""
     command = words("rping -s -a S -p 7999", Case("", "", 0), world)
     with runner.started(world.server, command, "bystander") as (process, _):
-        deadline = time.monotonic() + PATIENCE * nodes.SLOWNESS
+        deadline = time.monotonic() + pair.PATIENCE * nodes.SLOWNESS
         while not pair.holds_udp_port(process.pid, ROCE_PORT):
             assert process.poll() is None and time.monotonic() < deadline, "no bystander"
             time.sleep(0.02)
@@ -261,33 +260,20 @@ LONG = {
 }
 
 
+def case_of(name):
+    """A function of the world and a runner."""
+    if name in SPECIAL:
+        return SPECIAL[name]
+    return lambda world, runner: run_case(name, (CASES | LONG)[name], world, runner)
+
+
 def main():
     world_name, names = sys.argv[1], sys.argv[2:]
-    reason = nodes.why_no_world(world_name)
-    if reason:
-        print(f"SKIPPED: {reason}")
-        return 0
-    failed = []
-    with nodes.worlds()[world_name]() as world, pair.folder() as folder:
-        runner = pair.Runner(world, "root" if os.geteuid() == 0 else nodes.UNPRIVILEGED, folder,
-                             capture=False)
-        has_v6 = world_name.startswith("netns")
-        everything = [name for name, case in CASES.items() if has_v6 or not case.v6]
-        if names:
-            runner.patience *= 10
-        for name in names or everything + list(SPECIAL):
-            started = time.monotonic()
-            try:
-                if name in SPECIAL:
-                    SPECIAL[name](world, runner)
-                else:
-                    run_case(name, (CASES | LONG)[name], world, runner)
-                print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
-            except AssertionError as error:
-                failed.append(name)
-                print(f"FAILED {name}: {error}", flush=True)
-    print(f"{len(failed)} failed: {' '.join(failed)}" if failed else "all passed")
-    return 1 if failed else 0
+    patience = pair.PATIENCE * (10 if names else 1)
+    has_v6 = world_name.startswith("netns")
+    everything = [name for name, case in CASES.items() if has_v6 or not case.v6]
+    cases = [(name, case_of(name)) for name in names or everything + list(SPECIAL)]
+    return suite.run(world_name, cases, patience)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from tests.compat import nodes, pair
+from tests.compat import nodes, pair, suite
 from tests.compat.rdma_cm import programs
 
 PROGRAM = f"{nodes.BUILD}/tests/connections"
@@ -174,10 +174,6 @@ def killing(world, runner, pairs, seconds):
 
 def main():
     world_name, pairs, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    reason = nodes.why_no_world(world_name)
-    if reason:
-        print(f"SKIPPED: {reason}")
-        return 0
     cases = {
         "a thousand connections of two processes": thousand_connections,
         "the client is killed": lambda w, r: killed_end(w, r, "client"),
@@ -188,20 +184,7 @@ def main():
         crowd = 199 if pairs >= 64 else 40
         cases[f"{crowd + 1} processes on one address"] = lambda w, r: many_clients(w, r, crowd)
         cases[f"{pairs} pairs, some killed"] = lambda w, r: killing(w, r, pairs, seconds)
-    failed = []
-    with nodes.worlds()[world_name]() as world, pair.folder() as folder:
-        runner = pair.Runner(world, "root" if os.geteuid() == 0 else nodes.UNPRIVILEGED, folder,
-                             capture=False, patience=120 + seconds)
-        for name, run in cases.items():
-            started = time.monotonic()
-            try:
-                run(world, runner)
-                print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
-            except AssertionError as error:
-                failed.append(name)
-                print(f"FAILED {name}: {error}", flush=True)
-    print(f"{len(failed)} failed: {', '.join(failed)}" if failed else "all passed")
-    return 1 if failed else 0
+    return suite.run(world_name, cases.items(), patience=120 + seconds)
 
 
 if __name__ == "__main__":
