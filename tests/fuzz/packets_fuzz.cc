@@ -15,6 +15,7 @@
 
 namespace {
 
+using urxe::fuzz::Input;
 using urxe::fuzz::require;
 using namespace urxe;
 using namespace urxe::test;
@@ -24,30 +25,6 @@ using namespace std::chrono_literals;
 constexpr std::size_t kMostSteps = 48;
 constexpr std::size_t kBufferSize = 4096;
 constexpr std::uint32_t kMtu = 256;
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-  std::uint8_t byte() {
-    if (rest_.empty()) return 0;
-    const std::uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  std::uint16_t word() {
-    const std::uint8_t high = byte();
-    return static_cast<std::uint16_t>(high << 8 | byte());
-  }
-  wire::Bytes bytes(std::size_t most) {
-    const wire::Bytes taken = rest_.first(std::min(most, rest_.size()));
-    rest_ = rest_.subspan(taken.size());
-    return taken;
-  }
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
-
- private:
-  wire::Bytes rest_;
-};
 
 WorldOptions options_for(emulator::QpType type) {
   WorldOptions options;

@@ -13,35 +13,19 @@
 
 namespace {
 
+using urxe::fuzz::Input;
 using urxe::fuzz::require;
 using namespace urxe::verbs;
 namespace emulator = urxe::emulator;
 
 constexpr std::size_t kMostSteps = 64;
 
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-
-  std::uint8_t byte() {
-    if (rest_.empty()) return 0;
-    const std::uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
-  // What the program writes: some of the input, again and again to the end.
-  void overwrite(std::span<std::byte> area) {
-    const std::size_t length = byte() * 8U;
-    const auto pattern = rest_.first(std::min(rest_.size(), length));
-    if (pattern.empty()) return;
-    for (std::size_t i = 0; i < area.size(); ++i) area[i] = std::byte{pattern[i % pattern.size()]};
-    rest_ = rest_.subspan(pattern.size());
-  }
-
- private:
-  std::span<const std::uint8_t> rest_;
-};
+// What the program writes: some of the input, again and again to the end.
+void overwrite(Input& input, std::span<std::byte> area) {
+  const auto pattern = input.bytes(input.byte() * 8U);
+  if (pattern.empty()) return;
+  for (std::size_t i = 0; i < area.size(); ++i) area[i] = std::byte{pattern[i % pattern.size()]};
+}
 
 bool lies_in(const void* data, std::size_t size, const RingArea& area) {
   const auto* const begin = static_cast<const std::byte*>(data);
@@ -80,7 +64,7 @@ class SendActor {
         retire(input.byte() % (taken_ + 1));
         break;
       default:
-        input.overwrite(ring_.area().bytes());
+        overwrite(input, ring_.area().bytes());
     }
   }
 
@@ -122,12 +106,12 @@ void act_on(ReceiveRing& ring, Input& input) {
       break;
     }
     default:
-      input.overwrite(ring.area().bytes());
+      overwrite(input, ring.area().bytes());
   }
 }
 
 void act_on(CompletionRing& ring, Input& input) {
-  if (input.byte() % 2 != 0) return input.overwrite(ring.area().bytes());
+  if (input.byte() % 2 != 0) return overwrite(input, ring.area().bytes());
   const std::uint32_t room = ring.cqe() - ring.waiting();
   std::uint32_t pushed = 0;
   while (ring.push({.wr_id = input.byte()})) ++pushed;

@@ -26,6 +26,7 @@ namespace {
 
 using namespace urxe;
 using namespace urxe::verbs;
+using urxe::fuzz::Input;
 using urxe::fuzz::require;
 
 constexpr int kErrnos = 4096;
@@ -39,24 +40,6 @@ alignas(4096) std::array<std::uint8_t, std::size_t{1} << 21> scratch;
 constexpr std::array<std::uint32_t, 64> kBytesIn{16, 16, 1, 1, 64};
 
 std::uint64_t scratch_address() { return reinterpret_cast<std::uintptr_t>(scratch.data()); }
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
-  std::span<const std::uint8_t> bytes(std::size_t count) {
-    const auto taken = rest_.first(std::min(count, rest_.size()));
-    rest_ = rest_.subspan(taken.size());
-    return taken;
-  }
-  std::uint8_t byte() {
-    const auto taken = bytes(1);
-    return taken.empty() ? 0 : taken[0];
-  }
-
- private:
-  std::span<const std::uint8_t> rest_;
-};
 
 void put(std::vector<std::uint8_t>& bytes, std::size_t at, std::uint64_t value) {
   if (at + sizeof(value) <= bytes.size()) std::memcpy(bytes.data() + at, &value, sizeof(value));

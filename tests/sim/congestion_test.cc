@@ -26,13 +26,16 @@ WorldOptions marked(bool congestion_control, net::Direction direction) {
 
 constexpr std::size_t kMegabyte = 1U << 20;
 
-TEST_CASE("marked requests are answered with CNPs, which slow their sender down") {
-  PairWorld world(marked(true, net::Direction::transmit));
+void move_megabyte(PairWorld& world, WorkOpcode opcode) {
   const Buffer local = world.client().buffer(kMegabyte);
   const Buffer remote = world.server().buffer(kMegabyte);
-  REQUIRE(
-      world.client().post(PairWorld::request(WorkOpcode::rdma_write, local, kMegabyte, remote)));
+  REQUIRE(world.client().post(PairWorld::request(opcode, local, kMegabyte, remote)));
   REQUIRE(world.run());
+}
+
+TEST_CASE("marked requests are answered with CNPs, which slow their sender down") {
+  PairWorld world(marked(true, net::Direction::transmit));
+  move_megabyte(world, WorkOpcode::rdma_write);
   const emulator::Counters& server = world.server().host.device().counters();
   CHECK(server.ce_marked_packets >= kMegabyte / 4096);
   CHECK(server.congestion_notifications_sent > 3);
@@ -47,10 +50,7 @@ TEST_CASE("marked requests are answered with CNPs, which slow their sender down"
 
 TEST_CASE("marked answers of READs slow the responder down") {
   PairWorld world(marked(true, net::Direction::receive));
-  const Buffer local = world.client().buffer(kMegabyte);
-  const Buffer remote = world.server().buffer(kMegabyte);
-  REQUIRE(world.client().post(PairWorld::request(WorkOpcode::rdma_read, local, kMegabyte, remote)));
-  REQUIRE(world.run());
+  move_megabyte(world, WorkOpcode::rdma_read);
   CHECK(world.server().host.device().counters().congestion_notifications_received > 3);
   REQUIRE(world.client().sent.completions.size() == 1);
   CHECK(world.client().sent.completions[0].status == emulator::CompletionStatus::success);
@@ -58,11 +58,7 @@ TEST_CASE("marked answers of READs slow the responder down") {
 
 TEST_CASE("without congestion control marks are only counted") {
   PairWorld world(marked(false, net::Direction::transmit));
-  const Buffer local = world.client().buffer(kMegabyte);
-  const Buffer remote = world.server().buffer(kMegabyte);
-  REQUIRE(
-      world.client().post(PairWorld::request(WorkOpcode::rdma_write, local, kMegabyte, remote)));
-  REQUIRE(world.run());
+  move_megabyte(world, WorkOpcode::rdma_write);
   const emulator::Counters& server = world.server().host.device().counters();
   CHECK(server.ce_marked_packets >= kMegabyte / 4096);
   CHECK(server.congestion_notifications_sent == 0);
