@@ -37,7 +37,7 @@ class Perftest(cases.InWorld):
                              runner=runner)
             if UNSURE_CLOCK not in both.client.output:
                 break
-        rows = re.findall(rf"(?m)^ *(\d+)(?:\s+[\d.]+){{3}}(?:\s+{NUMBER})*\s*$",
+        rows = re.findall(rf"(?m)^ *(\d+)(?:[ \t]+[\d.]+){{3}}(?:[ \t]+{NUMBER})*[ \t]*$",
                           both.client.output)
         self.assertTrue(rows, both)
         return rows
