@@ -6,6 +6,7 @@ import pathlib
 RECOVERY = "emulator/requester_recovery.cc"
 RESPONDER = "emulator/responder.cc"
 EXECUTE = "emulator/responder_execute.cc"
+MULTICAST = "emulator/multicast_table.h"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +100,90 @@ MUTANTS = [
     Mutant("UC goes on after a lost packet", "emulator/responder_datagram.cc",
            "if (!in_sequence || message_ == Message::none) return Step::drop;",
            "if (in_sequence && message_ == Message::none) return Step::drop;"),
+    # --- ATOMIC WRITE and FLUSH
+    Mutant("executes a duplicate ATOMIC WRITE", RESPONDER,
+           "  const Resource* resource = find_resource(packet.bth.psn);\n"
+           "  const auto kind =",
+           "  const auto again = context_.engine.keys.resolve_remote(\n"
+           "      *context_.pd, context_.qpn, packet.reth.rkey, packet.reth.address, 8,\n"
+           "      kRemoteWrite);\n"
+           "  if (packet.info->operation == wire::Operation::atomic_write && again) {\n"
+           "    static_cast<void>(context_.engine.memory.store(*again, 7));\n"
+           "  }\n"
+           "  const Resource* resource = find_resource(packet.bth.psn);\n"
+           "  const auto kind ="),
+    Mutant("writes the bytes of an ATOMIC WRITE like any others", EXECUTE,
+           "if (!context_.engine.memory.store(*where, value)) {",
+           "if (!context_.engine.memory.write(*where, packet.payload)) {"),
+    Mutant("executes an ATOMIC WRITE ahead of the WRITEs that were lost", RESPONDER,
+           "if (ahead > 0) return nak_sent_ ? Step::drop : Step::out_of_sequence;",
+           "if (ahead > 0 && packet.info->operation == wire::Operation::atomic_write &&\n"
+           "      check_key(packet) == Step::proceed) {\n"
+           "    static_cast<void>(execute_placement(packet));\n"
+           "  }\n"
+           "  if (ahead > 0) return nak_sent_ ? Step::drop : Step::out_of_sequence;"),
+    Mutant("answers a FLUSH ahead of the WRITEs that were lost", RESPONDER,
+           "if (ahead > 0) return nak_sent_ ? Step::drop : Step::out_of_sequence;",
+           "if (ahead > 0 && packet.info->operation == wire::Operation::flush) {\n"
+           "    responses_.push({.kind = Response::Kind::placement, .psn = packet.bth.psn,\n"
+           "                     .msn = msn_});\n"
+           "    return Step::drop;\n"
+           "  }\n"
+           "  if (ahead > 0) return nak_sent_ ? Step::drop : Step::out_of_sequence;"),
+    Mutant("leaves the last bytes of a WRITE out of memory", EXECUTE,
+           "    if (!where || !context_.engine.memory.write(*where, packet.payload)) {",
+           "    if (where && size >= 8 && packet.info->ends_message()) return Step::proceed;\n"
+           "    if (!where || !context_.engine.memory.write(*where, packet.payload)) {"),
+    Mutant("grants a FLUSH the persistence that nobody allowed", RESPONDER,
+           "if ((feth.placement & wire::Feth::kPersistence) != 0) access |= kFlushPersistent;",
+           ""),
+    Mutant("does not look at the range of a FLUSH", RESPONDER,
+           "*context_.pd, context_.qpn, reth.rkey, reth.address, reth.length,\n"
+           "                                 flush_access(packet.feth));",
+           "*context_.pd, context_.qpn, reth.rkey, reth.address, 0,\n"
+           "                                 flush_access(packet.feth));"),
+    # --- memory that went away
+    Mutant("a WRITE to pages that are gone succeeds", EXECUTE,
+           "    if (!where || !context_.engine.memory.write(*where, packet.payload)) {",
+           "    if (where) {\n"
+           "      static_cast<void>(context_.engine.memory.write(*where, packet.payload));\n"
+           "    }\n"
+           "    if (!where) {"),
+    Mutant("an ATOMIC WRITE to pages that are gone succeeds", EXECUTE,
+           "if (!context_.engine.memory.store(*where, value)) {",
+           "if (!context_.engine.memory.store(*where, value) && reth.length != 8) {"),
+    Mutant("a READ of pages that are gone is answered", EXECUTE,
+           "if (!where || !context_.engine.memory.read(*where, slot.subspan(header, payload))) {",
+           "if (where) {\n"
+           "      static_cast<void>(\n"
+           "          context_.engine.memory.read(*where, slot.subspan(header, payload)));\n"
+           "    } else {"),
+    Mutant("data that came for pages that are gone are lost in silence",
+           "emulator/scatter_gather.cc",
+           "if (!move(*address, done, count)) return LocalFault{MemoryFault::gone, sge};",
+           "static_cast<void>(move(*address, done, count));"),
+    Mutant("an implicit region allows whatever is asked for", "emulator/memory.cc",
+           "if (!spec.access.has(needs)) return tl::unexpected(MemoryFault::no_permission);\n"
+           "  if (spec.whole_address_space) return address;",
+           "if (spec.whole_address_space) return address;\n"
+           "  if (!spec.access.has(needs)) return tl::unexpected(MemoryFault::no_permission);"),
+    # --- multicast
+    Mutant("gives a multicast packet to the first member only", MULTICAST,
+           "for (const Use<QueuePair>& member : found->second) visit(*member);",
+           "visit(*found->second.front());"),
+    Mutant("gives a multicast packet to its last member twice", MULTICAST,
+           "for (const Use<QueuePair>& member : found->second) visit(*member);",
+           "for (const Use<QueuePair>& member : found->second) visit(*member);\n"
+           "    visit(*found->second.back());"),
+    Mutant("a queue pair that detaches takes another one's place",
+           "emulator/multicast_table.cc",
+           "found->second.erase(find_member(found->second, qp));",
+           "found->second.pop_back();"),
+    Mutant("joins a group anew for each queue pair", "emulator/multicast_table.cc",
+           "  members.emplace_back(qp);\n  return false;",
+           "  members.emplace_back(qp);\n  return true;"),
+    Mutant("attaches a queue pair twice", "emulator/multicast_table.cc",
+           "if (find_member(members, qp) != members.end()) return false;", ""),
     # --- the requester and the completer
     Mutant("completes one packet too early", "emulator/completer.cc",
            "if (!acknowledge_before(now, psn + 1)) return;\n  if (probed",

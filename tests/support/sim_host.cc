@@ -25,6 +25,7 @@ void SimHost::wake(Time now) { simulation_.schedule_at_latest(*this, std::max(no
 void SimHost::on_packet(Time now, const wire::Inbound& packet) {
   if (observer_ != nullptr) observer_->on_receive(now, packet);
   device_.handle_packet(now, packet);
+  if (observer_ != nullptr) observer_->on_handled();
   if (device_.must_transmit_now()) transmit(now);
 }
 

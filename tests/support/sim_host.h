@@ -19,6 +19,8 @@ class HostObserver {
   // `packet` is BTH to pad.
   virtual void on_transmit(Time now, const wire::Path& path, wire::Bytes packet) = 0;
   virtual void on_receive(Time now, const wire::Inbound& inbound) = 0;
+  // The device is done with what it received last.
+  virtual void on_handled() = 0;
 
  protected:
   ~HostObserver() = default;

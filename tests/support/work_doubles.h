@@ -2,6 +2,7 @@
 // memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -97,9 +98,18 @@ class MemoryObserver {
     std::uint64_t old_value;
     std::uint64_t new_value;
   };
+  // An access that failed, for the memory was not there.
+  enum class Kind : std::uint8_t { read, write, atomic };
+  struct Refusal {
+    Kind kind{};
+    std::uint64_t address = 0;
+    std::size_t size = 0;
+    std::uint64_t operand = 0;  // of an atomic
+  };
   virtual void on_read(std::uint64_t from, std::size_t size) = 0;
   virtual void on_write(std::uint64_t to, std::span<const std::uint8_t> data) = 0;
   virtual void on_atomic(const Atomic& atomic) = 0;
+  virtual void on_refused(const Refusal& refusal) = 0;
 
  protected:
   ~MemoryObserver() = default;
@@ -117,6 +127,10 @@ class MemoryDouble final : public emulator::ProgramMemory {
     return address;
   }
   void unmap(std::uint64_t address) { blocks_.erase(address); }
+  // What a program's munmap or PROT_NONE does to a part of a block: the device may not access it,
+  // though the bytes are still there for whoever looks with at().
+  void take_away(std::uint64_t address, std::size_t size) { holes_[address] = size; }
+  void bring_back(std::uint64_t address) { holes_.erase(address); }
   [[nodiscard]] std::uint8_t* at(std::uint64_t address, std::size_t size) {
     auto block = blocks_.upper_bound(address);
     if (block == blocks_.begin()) return nullptr;
@@ -127,13 +141,13 @@ class MemoryDouble final : public emulator::ProgramMemory {
   }
 
   bool read(std::uint64_t from, std::span<std::uint8_t> to) override {
-    const std::uint8_t* data = checked(from, to.size());
+    const std::uint8_t* data = checked({MemoryObserver::Kind::read, from, to.size()});
     if (data != nullptr && !to.empty()) std::memcpy(to.data(), data, to.size());
     if (data != nullptr && observer != nullptr) observer->on_read(from, to.size());
     return data != nullptr;
   }
   bool write(std::uint64_t to, std::span<const std::uint8_t> from) override {
-    std::uint8_t* data = checked(to, from.size());
+    std::uint8_t* data = checked({MemoryObserver::Kind::write, to, from.size()});
     if (data != nullptr && !from.empty()) std::memcpy(data, from.data(), from.size());
     if (data != nullptr && observer != nullptr) observer->on_write(to, from);
     return data != nullptr;
@@ -153,14 +167,22 @@ class MemoryDouble final : public emulator::ProgramMemory {
   MemoryObserver* observer = nullptr;
 
  private:
-  std::uint8_t* checked(std::uint64_t address, std::size_t size) {
-    std::uint8_t* data = at(address, size);
+  std::uint8_t* checked(const MemoryObserver::Refusal& access) {
+    std::uint8_t* data = at(access.address, access.size);
     if (data == nullptr) ++faults;
-    return data;
+    if (data != nullptr && !touches_hole(access.address, access.size)) return data;
+    if (observer != nullptr) observer->on_refused(access);
+    return nullptr;
+  }
+  [[nodiscard]] bool touches_hole(std::uint64_t address, std::size_t size) const {
+    return std::any_of(holes_.begin(), holes_.end(), [&](const auto& hole) {
+      return address < hole.first + hole.second && hole.first < address + size;
+    });
   }
   template <typename Update>
   std::optional<std::uint64_t> update(std::uint64_t address, std::uint64_t operand, Update next) {
-    std::uint8_t* data = checked(address, sizeof(std::uint64_t));
+    std::uint8_t* data =
+        checked({MemoryObserver::Kind::atomic, address, sizeof(std::uint64_t), operand});
     if (data == nullptr) return std::nullopt;
     std::uint64_t old = 0;
     std::memcpy(&old, data, sizeof(old));
@@ -172,6 +194,7 @@ class MemoryDouble final : public emulator::ProgramMemory {
 
   std::uint64_t next_ = 0x10000000;
   std::map<std::uint64_t, std::vector<std::uint8_t>> blocks_;
+  std::map<std::uint64_t, std::size_t> holes_;
 };
 
 }  // namespace urxe::test

@@ -29,17 +29,17 @@ Endpoint::Endpoint(Shared& shared, Machine& machine, const ConnectionPlan& conne
       receives_(&machine.shared_receives()),
       slot_used_(kOutstanding) {
   if (!plan.shares_receives) {
-    own_receives_ = machine.make_receives(kOwnReceives);
+    own_receives_ = machine.make_receives(kOwnReceives, plan.paging);
     receives_ = own_receives_.get();
   }
   using Kind = MemoryChecker::Area;
-  parts_[kTarget] =
-      machine.make_area(kTargetPackets * mtu_, kLocalWrite | kRemoteWrite | kWindowBind,
-                        type() == QpType::rc ? Kind::in_turn : Kind::unordered);
-  parts_[kSource] =
-      machine.make_area(kTargetPackets * mtu_, kLocalWrite | kRemoteRead, Kind::untouched);
+  parts_[kTarget] = machine.make_area(
+      kTargetPackets * mtu_, kLocalWrite | kRemoteWrite | kWindowBind | kFlushGlobal,
+      type() == QpType::rc ? Kind::in_turn : Kind::unordered, plan.paging);
+  parts_[kSource] = machine.make_area(kTargetPackets * mtu_, kLocalWrite | kRemoteRead,
+                                      Kind::untouched, plan.paging);
   parts_[kLocal] = machine.make_area(kOutstanding * (shared.max_message + sizeof(std::uint64_t)),
-                                     kLocalWrite, Kind::in_turn);
+                                     kLocalWrite, Kind::in_turn, plan.paging);
   const auto bytes = bytes_of_message(~parts_[kSource].start, parts_[kSource].size);
   std::copy(bytes.begin(), bytes.end(), machine.bytes(parts_[kSource].start, parts_[kSource].size));
   if (type() == QpType::ud) shared.datagram_ends.push_back(this);
@@ -77,6 +77,12 @@ void Endpoint::create_qp() {
 void Endpoint::destroy_qp() {
   reset();
   machine_.remove(*qp_);
+  const auto groups = machine_.groups().groups_of(*this);
+  if (!groups.empty() && machine_.device().destroy(*qp_)) {
+    shared_.findings.add("{} was destroyed in spite of its multicast groups", name_);
+    return;
+  }
+  for (const wire::IpAddress& group : groups) machine_.detach(*this, group);
   if (!machine_.device().destroy(*qp_)) shared_.findings.add("{} cannot be destroyed", name_);
   if (window_ != nullptr) machine_.device().destroy(*window_);
   qp_ = nullptr;
@@ -84,7 +90,7 @@ void Endpoint::destroy_qp() {
 }
 
 void Endpoint::destroy_rest() {
-  for (const auto& [machine, handle] : handles_) machine_.device().destroy(*handle);
+  for (const auto& [address, handle] : handles_) machine_.device().destroy(*handle);
   for (Area& part : parts_) {
     if (part.region != nullptr && !machine_.deregister_area(part)) {
       shared_.findings.add("{}: a region cannot be deregistered", name_);
@@ -135,7 +141,10 @@ void Endpoint::forget_epoch() {
   posted_.clear();
   std::fill(slot_used_.begin(), slot_used_.end(), false);
   incoming_.clear();
+  placed_.clear();
+  flushes_.clear();
   machine_.memory_checker().forget(parts_[kLocal].start);
+  machine_.memory_checker().forget(parts_[kSource].start);
   // Old packets of UC may still begin messages: nothing tells them from new ones.
   if (type() == QpType::rc) machine_.memory_checker().forget(parts_[kTarget].start);
   if (own_receives_ == nullptr) return;
@@ -194,21 +203,13 @@ void Endpoint::recover() {
   machine_.host().settle();
 }
 
-void Endpoint::change_region(net::Random& dice) {
-  Area& part = parts_.at(dice.below(kParts));
-  memory_changed_ = may_collapse_ = true;
-  peer_->memory_changed_ = peer_->may_collapse_ = true;
-  if (part.region == nullptr) {
-    machine_.register_area(part);
-  } else if (!machine_.deregister_area(part) && window_state_ == WindowState::unbound) {
-    shared_.findings.add("{}: a region without windows cannot be deregistered", name_);
-  }
-}
-
 void Endpoint::make_ready(net::Random& dice) {
   for (Area& part : parts_) {
     if (part.region == nullptr) machine_.register_area(part);
+    machine_.bring_back(part);
   }
+  machine_.bring_back(*receives_->area);
+  machine_.bring_back(machine_.counters());
   if (state() == QpState::send_queue_drain) drain();
   recover();
   // Believing what is wrong, two ends may lose each other for good.

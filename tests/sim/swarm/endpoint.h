@@ -20,6 +20,10 @@
 
 namespace urxe::swarm {
 
+// Multicast groups of UD ends.
+inline constexpr std::size_t kGroups = 3;
+[[nodiscard]] wire::IpAddress group_address(std::uint64_t number);
+
 class Endpoint {
  public:
   Endpoint(Shared& shared, Machine& machine, const ConnectionPlan& connection, const EndPlan& plan,
@@ -51,6 +55,17 @@ class Endpoint {
   void bind(net::Random& dice);
   void invalidate(net::Random& dice);
   void change_region(net::Random& dice);
+  // Takes some of the pages of this end's memory away, or of its device's counters; if some are
+  // gone, brings them back.
+  void change_pages(net::Random& dice);
+  // Of what was taken away before this end was connected, requests may fail too.
+  void note_holes();
+  // UD: attaches to a multicast group, or detaches.
+  void change_group(net::Random& dice);
+  // UD: a datagram that comes now would be received, also if `others` come to the same queue.
+  [[nodiscard]] bool can_take(std::size_t others) const;
+  // A response to a request from here leaves the peer.
+  void on_response_leaves(const wire::Packet& packet);
   // So that the run can come to rest: registers what is gone, posts all receives.
   void make_ready(net::Random& dice);
 
@@ -83,9 +98,15 @@ class Endpoint {
   void fill_write(Draft& draft, net::Random& dice);
   void fill_read(Draft& draft, net::Random& dice);
   void fill_atomic(Draft& draft, net::Random& dice);
+  void fill_atomic_write(Draft& draft, net::Random& dice);
+  void fill_flush(Draft& draft, net::Random& dice);
   void fill_datagram(Draft& draft, net::Random& dice);
+  void address_datagram(Draft& draft, const wire::IpAddress& to, wire::Qpn qpn);
   void spoil(Draft& draft, net::Random& dice);
   void spoil_remote(Draft& draft, net::Random& dice);
+  void spoil_flush(Draft& draft, net::Random& dice);
+  void leave_bounds(Draft& draft, const Area& part);
+  void note_memory_change();
   void note_expectations(Draft& draft);
   [[nodiscard]] std::size_t draw_size(net::Random& dice, std::size_t limit) const;
   [[nodiscard]] bool peer_allows(emulator::WorkOpcode opcode) const;
@@ -96,6 +117,7 @@ class Endpoint {
   void check_sent(const Posted& posted, const emulator::Completion& completion);
   void check_done(Message& message);
   void check_atomic(const Message& message);
+  void check_flushed(const Message& flush, const char* when);
   void check_failure(const Message& message, emulator::CompletionStatus status);
   [[nodiscard]] bool may_fail_with(emulator::CompletionStatus status) const;
   void note_window(const Message& message);
@@ -112,7 +134,7 @@ class Endpoint {
   std::uint32_t mtu_;
   Endpoint* peer_ = nullptr;
 
-  std::map<Machine*, emulator::AddressHandle*> handles_;  // UD
+  std::map<wire::IpAddress, emulator::AddressHandle*> handles_;  // UD
   test::SendDouble sends_;
   emulator::QueuePair* qp_ = nullptr;
   std::unique_ptr<ReceivePool> own_receives_;
@@ -125,9 +147,11 @@ class Endpoint {
 
   std::deque<Posted> posted_;
   std::vector<bool> slot_used_;
-  std::deque<Message*> incoming_;   // takes a receive here, and did not yet
-  std::vector<Message*> heard_of_;  // UC: all that the peer ever sent
-  std::unique_ptr<Flow> flow_;      // of requests from here
+  std::deque<Message*> incoming_;        // takes a receive here, and did not yet
+  std::vector<Message*> heard_of_;       // UC: all that the peer ever sent
+  std::unique_ptr<Flow> flow_;           // of requests from here
+  std::vector<const Message*> placed_;   // RC: requests that write, as they were posted
+  std::vector<const Message*> flushes_;  // RC: likewise
 
   // Since the queue pair was connected.
   bool failed_ = false;          // a request completed in error

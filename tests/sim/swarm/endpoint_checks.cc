@@ -29,6 +29,8 @@ CompletionOpcode completion_opcode(WorkOpcode opcode) {
       return CompletionOpcode::local_invalidate;
     case WorkOpcode::atomic_write:
       return CompletionOpcode::atomic_write;
+    case WorkOpcode::flush:
+      return CompletionOpcode::flush;
     default:
       return CompletionOpcode::send;
   }
@@ -159,9 +161,15 @@ void Endpoint::check_done(Message& message) {
     shared_.findings.add("{}: request {} ({}) succeeds, though it is wrong (flaw {})", name_,
                          message.id, to_string(message.opcode), static_cast<int>(message.flaw));
   }
+  if (message.refused) {
+    shared_.findings.add("{}: request {} ({}) succeeds, though memory that it needs was gone",
+                         name_, message.id, to_string(message.opcode));
+  }
   if (type() != QpType::rc || message.flaw != Flaw::none) return;
-  const bool has_effect =
-      message.writes() || message.is_atomic() || message.opcode == WorkOpcode::rdma_read;
+  if (message.is_flush()) check_flushed(message, "completes");
+  if (message.is_flush() || message.is_atomic_write()) ++shared_.placements;
+  const bool has_effect = message.writes() || message.is_atomic() || message.is_atomic_write() ||
+                          message.opcode == WorkOpcode::rdma_read;
   if (has_effect && message.effect_done != message.bytes.size()) {
     shared_.findings.add("{}: request {} ({}) completes when {} of {} bytes are there", name_,
                          message.id, to_string(message.opcode), message.effect_done,
@@ -182,6 +190,24 @@ void Endpoint::check_atomic(const Message& message) {
         "{}: atomic {} was executed {} times and found {:#x}, its answer says {:#x}", name_,
         message.id, message.executions, message.old_value, value);
   }
+}
+
+// What was asked for before the FLUSH has to be in the peer's memory.
+void Endpoint::check_flushed(const Message& flush, const char* when) {
+  for (std::size_t i = 0; i < flush.writes_before && i < placed_.size(); ++i) {
+    const Message& write = *placed_[i];
+    if (write.effect_done == write.bytes.size()) continue;
+    shared_.findings.add("{}: FLUSH {} {} when {} of {} bytes of request {} are in memory", name_,
+                         flush.id, when, write.effect_done, write.bytes.size(), write.id);
+    return;
+  }
+}
+
+void Endpoint::on_response_leaves(const wire::Packet& packet) {
+  flow_->on_response_sent(packet);
+  if (packet.info->operation == wire::Operation::acknowledge) return;
+  const auto number = flow_->flush_at(packet.bth.psn);
+  if (number && *number < flushes_.size()) check_flushed(*flushes_[*number], "is answered");
 }
 
 void Endpoint::note_window(const Message& message) {
@@ -239,6 +265,10 @@ void Endpoint::on_received(const Completion& completion) {
   const ReceivePool::Slot slot = std::exchange(pool.slots[number], {});
   machine_.memory_checker().take_back(pool.start, pool.address_of(number));
   if (shared_.plan.hostile) return;
+  if (type() == QpType::ud && completion.status != CompletionStatus::success &&
+      completion.status != CompletionStatus::flushed) {
+    machine_.groups().on_delivery(*this, std::nullopt);
+  }
   if (completion.status == CompletionStatus::success) {
     const bool used = completion.opcode == CompletionOpcode::receive && completion.byte_count > 0;
     if (slot.bad && used) shared_.findings.add("{}: a receive with a bad key succeeds", name_);
@@ -253,7 +283,8 @@ void Endpoint::check_refused_receive(CompletionStatus status, const ReceivePool:
     shared_.findings.add("{}: a receive is flushed in state {}", name_, to_string(state()));
     return;
   }
-  const bool bad = slot.bad && status == CompletionStatus::local_protection_error;
+  const bool bad =
+      (slot.bad || receives_->had_hole) && status == CompletionStatus::local_protection_error;
   const Flaw flaw = incoming_.empty() ? Flaw::none : incoming_.front()->flaw;
   const bool too_long = flaw == Flaw::too_long && status == CompletionStatus::local_length_error;
   const bool invalidation = (flaw == Flaw::bad_invalidate || memory_changed_) &&
@@ -285,7 +316,8 @@ Message* Endpoint::message_for(const Completion& completion, std::uint64_t addre
 
 void Endpoint::check_delivery(const Completion& completion, std::uint64_t address) {
   Message* message = message_for(completion, address);
-  if (message == nullptr || message->to != this || !message->takes_receive()) {
+  const bool mine = message != nullptr && (message->to_group || message->to == this);
+  if (!mine || !message->takes_receive()) {
     shared_.findings.add("{}: received {} bytes that nobody sent", name_, completion.byte_count);
     return;
   }
@@ -314,6 +346,10 @@ void Endpoint::check_delivery(const Completion& completion, std::uint64_t addres
   if (message->flaw != Flaw::none) {
     shared_.findings.add("{}: message {} was executed, though it is wrong", name_, message->id);
   }
+  if (message->to_group) {
+    ++message->delivered;
+    return machine_.groups().on_delivery(*this, message->id);
+  }
   const bool once = type() == QpType::rc || shared_.plan.calm;
   if (++message->delivered > 1 && once) {
     shared_.findings.add("{}: message {} came {} times", name_, message->id, message->delivered);
@@ -337,6 +373,14 @@ void Endpoint::check_at_rest() {
   }
   const bool peer_lived = peer_->state() == QpState::ready_to_send && !peer_was_lost_;
   if (flow_ != nullptr && peer_lived) flow_->check_at_rest();
+  MemoryChecker& memory = machine_.memory_checker();
+  const bool refused =
+      memory.was_refused(parts_[kTarget].start) || memory.was_refused(parts_[kSource].start);
+  const bool goes_on = state() != QpState::error && state() != QpState::reset;
+  if (type() == QpType::rc && refused && goes_on && !shared_.plan.hostile) {
+    shared_.findings.add("{} is {}, though the peer asked for memory that was gone", name_,
+                         to_string(state()));
+  }
   const ReceivePool& pool = *receives_;
   if (pool.shared) return;
   const auto lent = static_cast<std::size_t>(std::count_if(

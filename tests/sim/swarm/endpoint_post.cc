@@ -62,6 +62,9 @@ struct Endpoint::Draft {
 // --- requests
 
 WorkOpcode Endpoint::draw_opcode(net::Random& dice) const {
+  if (connection_.draws_placements && dice.chance(0.25)) {
+    return dice.chance(0.5) ? WorkOpcode::atomic_write : WorkOpcode::flush;
+  }
   if (type() == QpType::rc) return kReliable.at(dice.below(kReliable.size()));
   if (type() == QpType::uc) return kUnreliable.at(dice.below(kUnreliable.size()));
   return kDatagram.at(dice.below(kDatagram.size()));
@@ -82,6 +85,8 @@ bool Endpoint::peer_allows(WorkOpcode opcode) const {
   if (opcode == WorkOpcode::compare_swap || opcode == WorkOpcode::fetch_add) {
     return access.has(kRemoteAtomic) && answers;
   }
+  if (opcode == WorkOpcode::flush) return access.has(kFlushGlobal) && answers;
+  if (opcode == WorkOpcode::atomic_write) return answers;
   return true;
 }
 
@@ -134,6 +139,8 @@ void Endpoint::fill_draft(Draft& draft, net::Random& dice) {
   if (message.sends()) return fill_send(draft, dice);
   if (message.writes()) return fill_write(draft, dice);
   if (message.opcode == WorkOpcode::rdma_read) return fill_read(draft, dice);
+  if (message.is_atomic_write()) return fill_atomic_write(draft, dice);
+  if (message.is_flush()) return fill_flush(draft, dice);
   fill_atomic(draft, dice);
 }
 
@@ -232,22 +239,65 @@ void Endpoint::fill_atomic(Draft& draft, net::Random& dice) {
   }
 }
 
-void Endpoint::fill_datagram(Draft& draft, net::Random& dice) {
-  Endpoint* to = shared_.datagram_ends.at(dice.below(shared_.datagram_ends.size()));
-  if (&to->machine() == &machine_) to = peer_;
-  draft.to = to;
-  const auto [handle, is_new] = handles_.try_emplace(&to->machine(), nullptr);
+void Endpoint::fill_atomic_write(Draft& draft, net::Random& dice) {
+  Message& message = *draft.message;
+  const Area& target = peer_->parts_[kTarget];
+  give_bytes(draft, dice, sizeof(std::uint64_t));
+  const bool through_window = peer_->window_state_ == WindowState::bound &&
+                              peer_->window_size_ >= sizeof(std::uint64_t) && dice.chance(0.5);
+  const std::size_t room = through_window ? peer_->window_size_ : target.size;
+  message.remote_address =
+      target.start + sizeof(std::uint64_t) * dice.below(room / sizeof(std::uint64_t));
+  draft.request().remote_address = message.remote_address;
+  draft.request().rkey = wire::RKey{through_window ? peer_->window_key_ : target.key};
+  if (message.flaw != Flaw::none) return;
+  if (!peer_allows(message.opcode)) {
+    message.flaw = Flaw::not_allowed;
+  } else if (target.region == nullptr) {
+    message.flaw = Flaw::bad_rkey;
+  }
+}
+
+void Endpoint::fill_flush(Draft& draft, net::Random& dice) {
+  Message& message = *draft.message;
+  const Area& target = peer_->parts_[kTarget];
+  SendRequest& request = draft.request();
+  const std::uint64_t offset = dice.below(target.size);
+  request.flush = {.length = dice.below(target.size - offset + 1),
+                   .placement = wire::Feth::kGlobalVisibility,
+                   .selectivity = dice.chance(0.3) ? wire::Feth::kWholeRegion : std::uint8_t{0}};
+  request.remote_address = message.remote_address = target.start + offset;
+  request.rkey = wire::RKey{target.key};
+  if (!peer_allows(message.opcode)) {
+    message.flaw = Flaw::not_allowed;
+  } else if (target.region == nullptr) {
+    message.flaw = Flaw::bad_rkey;
+  }
+}
+
+void Endpoint::address_datagram(Draft& draft, const wire::IpAddress& to, wire::Qpn qpn) {
+  const auto [handle, is_new] = handles_.try_emplace(to, nullptr);
   if (is_new) {
     AddressVector vector;
-    vector.destination = to->machine().host().address();
+    vector.destination = to;
     vector.global = true;
     handle->second = *machine_.device().create_ah(machine_.pd(), vector);
   }
+  draft.request().datagram = {
+      .handle_number = handle->second->number(), .vector = {}, .qpn = qpn, .qkey = kQKey};
+}
+
+void Endpoint::fill_datagram(Draft& draft, net::Random& dice) {
+  if (shared_.plan.draws == Draws::all && dice.chance(0.4)) {
+    draft.message->to_group = true;
+    address_datagram(draft, group_address(dice.below(kGroups)), wire::kMulticastQpn);
+  } else {
+    Endpoint* to = shared_.datagram_ends.at(dice.below(shared_.datagram_ends.size()));
+    if (&to->machine() == &machine_) to = peer_;
+    draft.to = to;
+    address_datagram(draft, to->machine().host().address(), to->qp().qpn());
+  }
   give_bytes(draft, dice, draw_size(dice, std::min(shared_.max_message, std::size_t{1024})));
-  draft.request().datagram = {.handle_number = handle->second->number(),
-                              .vector = {},
-                              .qpn = to->qp().qpn(),
-                              .qkey = kQKey};
 }
 
 // --- wrong requests
@@ -276,7 +326,36 @@ void Endpoint::spoil(Draft& draft, net::Random& dice) {
     default:
       break;
   }
+  if (message.is_flush()) return spoil_flush(draft, dice);
   if (type() == QpType::rc) spoil_remote(draft, dice);
+}
+
+void Endpoint::spoil_flush(Draft& draft, net::Random& dice) {
+  Message& message = *draft.message;
+  SendRequest& request = draft.request();
+  const Area& target = peer_->parts_[kTarget];
+  if (dice.chance(0.3)) {
+    message.flaw = Flaw::not_allowed;
+    request.flush.placement |= wire::Feth::kPersistence;
+  } else if (dice.chance(0.5) && target.paging != Paging::implicit) {
+    message.flaw = Flaw::out_of_bounds;
+    request.flush.selectivity = 0;
+    request.flush.length = target.start + target.size - request.remote_address + 1;
+  } else {
+    message.flaw = Flaw::bad_rkey;
+    request.rkey = wire::RKey{request.rkey.value() ^ kKeyFlip};
+  }
+}
+
+// An implicit region has no bounds, so there it is an address without memory.
+void Endpoint::leave_bounds(Draft& draft, const Area& part) {
+  constexpr std::uint64_t kFarAway = 0x8000;
+  Message& message = *draft.message;
+  const bool implicit = part.paging == Paging::implicit;
+  message.flaw = Flaw::out_of_bounds;
+  draft.request().rkey = wire::RKey{part.key};
+  draft.request().remote_address =
+      part.start + part.size + (implicit ? kFarAway : 1 - message.bytes.size());
 }
 
 void Endpoint::spoil_remote(Draft& draft, net::Random& dice) {
@@ -294,23 +373,26 @@ void Endpoint::spoil_remote(Draft& draft, net::Random& dice) {
   }
   if (message.bytes.empty()) return;
   const std::uint64_t roll = dice.below(4);
-  if (message.is_atomic() && roll == 0) {
+  const bool eight_bytes = message.is_atomic() || message.is_atomic_write();
+  const bool writes = message.writes() || message.is_atomic_write();
+  if (eight_bytes && roll == 0) {
+    const Area& area = message.is_atomic() ? peer_->machine().counters() : peer_->parts_[kTarget];
     message.flaw = Flaw::misaligned;
-    request.remote_address = peer_->machine().counters().start + 4;
-  } else if (message.is_atomic() && roll == 1) {
+    request.remote_address = area.start + 4;
+    request.rkey = wire::RKey{area.key};
+  } else if (eight_bytes && roll == 1) {
     message.flaw = Flaw::short_atomic;
-    request.length = draft.send.sges.front().length = 4;
+    request.length = 4;
+    draft.send.inline_data.clear();
+    draft.send.sges = {{message.local_address, 4, parts_[kLocal].key}};
   } else if (roll == 2) {
-    const Area& source = peer_->parts_[message.writes() ? kSource : kLocal];
+    const Area& source = peer_->parts_[writes ? kSource : kLocal];
     message.flaw = source.region != nullptr ? Flaw::no_permission : Flaw::bad_rkey;
     request.remote_address = source.start;
     request.rkey = wire::RKey{source.key};
     if (message.bytes.size() > source.size) message.flaw = Flaw::out_of_bounds;
   } else if (roll == 3 && !message.is_atomic()) {
-    const Area& part = peer_->parts_[message.writes() ? kTarget : kSource];
-    message.flaw = Flaw::out_of_bounds;
-    request.rkey = wire::RKey{part.key};
-    request.remote_address = part.start + part.size - message.bytes.size() + 1;
+    leave_bounds(draft, peer_->parts_[writes ? kTarget : kSource]);
   } else {
     message.flaw = Flaw::bad_rkey;
     request.rkey = wire::RKey{request.rkey.value() ^ kKeyFlip};
@@ -328,12 +410,17 @@ void Endpoint::note_expectations(Draft& draft) {
     if (type() == QpType::rc) to.incoming_.push_back(&message);
     if (type() == QpType::uc) to.heard_of_.push_back(&message);
   }
+  if (message.is_flush()) {
+    message.writes_before = placed_.size();
+    flushes_.push_back(&message);
+  }
   // Of a long READ that ends outside of its region, the first pieces may be answered.
   const bool partly =
       message.opcode == WorkOpcode::rdma_read && message.flaw == Flaw::out_of_bounds;
   if ((message.flaw != Flaw::none && !partly) || message.bytes.empty()) return;
-  if (message.writes()) {
+  if (message.writes() || message.is_atomic_write()) {
     to.machine().memory_checker().expect(to.parts_[kTarget].start, message.remote_address, message);
+    if (type() == QpType::rc) placed_.push_back(&message);
   } else if (message.opcode == WorkOpcode::rdma_read || message.is_atomic()) {
     machine_.memory_checker().expect(parts_[kLocal].start, message.local_address, message);
   }
@@ -362,6 +449,9 @@ void Endpoint::bind(net::Random& dice) {
   if (dice.chance(0.05)) {
     message.flaw = Flaw::bad_bind;
     draft.request().bind.length = target.size + 1;
+    if (target.paging == Paging::implicit) {
+      draft.request().bind.region = wire::LKey{target.key ^ kKeyFlip};
+    }
   } else {
     window_state_ = WindowState::binding;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/sim/swarm/findings.h"
+#include "tests/sim/swarm/group_checker.h"
 #include "tests/sim/swarm/memory_checker.h"
 #include "tests/sim/swarm/message.h"
 #include "tests/sim/swarm/plan.h"
@@ -31,6 +32,7 @@ struct Shared {
   AtomicLog atomics;
   std::deque<Message> messages;  // pointers to them stay good
   std::size_t max_message = 0;   // bytes
+  std::uint64_t placements = 0;  // ATOMIC WRITEs and FLUSHes that completed
   std::vector<Endpoint*> datagram_ends;
   // Who has this queue pair number at this address.
   std::map<std::pair<wire::IpAddress, std::uint32_t>, Endpoint*> directory;
@@ -51,8 +53,10 @@ struct Area {
   std::uint64_t start = 0;
   std::size_t size = 0;
   emulator::Access access;
+  Paging paging{};
   emulator::MemoryRegion* region = nullptr;
-  std::uint32_t key = 0;  // of the region, or of the one that was there
+  std::uint32_t key = 0;   // of the region, or of the one that was there
+  std::uint64_t hole = 0;  // where a part of it was taken away; 0: nowhere
 };
 
 class Machine final : private emulator::CompletionSink, private test::HostObserver {
@@ -71,7 +75,8 @@ class Machine final : private emulator::CompletionSink, private test::HostObserv
   [[nodiscard]] const std::string& name() const { return name_; }
 
   // Memory with free space around it, of which the checker knows; registered.
-  [[nodiscard]] Area make_area(std::size_t size, emulator::Access access, MemoryChecker::Area kind);
+  [[nodiscard]] Area make_area(std::size_t size, emulator::Access access, MemoryChecker::Area kind,
+                               Paging paging = Paging::pinned);
   void register_area(Area& area);
   // False if something is bound to it.
   bool deregister_area(Area& area);
@@ -79,7 +84,18 @@ class Machine final : private emulator::CompletionSink, private test::HostObserv
     return host_.memory().at(address, size);
   }
   // A queue of receives on memory of its own.
-  [[nodiscard]] std::unique_ptr<ReceivePool> make_receives(std::size_t slots);
+  [[nodiscard]] std::unique_ptr<ReceivePool> make_receives(std::size_t slots,
+                                                           Paging paging = Paging::pinned);
+  // A part of the area goes: the program unmaps it, or protects it from itself.
+  void take_away(Area& area, std::size_t offset, std::size_t size);
+  void bring_back(Area& area);
+  // The queue pairs of this device.
+  [[nodiscard]] std::vector<Endpoint*> endpoints() const;
+
+  // Multicast. Both see that the device answers as it must.
+  void attach(const Endpoint& endpoint, const wire::IpAddress& group);
+  void detach(const Endpoint& endpoint, const wire::IpAddress& group);
+  [[nodiscard]] GroupChecker& groups() { return groups_; }
 
   void add(Endpoint& endpoint, const emulator::QueuePair& qp) {
     shared_.directory[{host_.address(), qp.qpn().value()}] = &endpoint;
@@ -98,18 +114,21 @@ class Machine final : private emulator::CompletionSink, private test::HostObserv
   bool push(const emulator::Completion& completion) override;
   void on_transmit(Time now, const wire::Path& path, wire::Bytes packet) override;
   void on_receive(Time now, const wire::Inbound& inbound) override;
+  void on_handled() override { groups_.on_handled(); }
   void watch_datagram(const wire::Packet& packet);
+  void note_multicast(const wire::Packet& packet, const wire::IpAddress& group);
 
   Shared& shared_;
   std::string name_;
   MemoryChecker memory_checker_;
+  GroupChecker groups_;
   test::SimHost host_;
   emulator::ProtectionDomain* pd_;
   emulator::CompletionQueue* cq_;
   emulator::SharedReceiveQueue* srq_ = nullptr;
   std::unique_ptr<ReceivePool> shared_receives_;
   Area counters_;
-  std::vector<Area> receive_areas_;
+  std::deque<Area> receive_areas_;                    // pointers to them stay good
   std::map<std::uint32_t, wire::Psn> datagram_psns_;  // the last, by queue pair
   std::vector<std::uint8_t> packet_;                  // what is being looked at
 };

@@ -17,6 +17,7 @@ namespace {
 
 std::string replay_command(const Plan& plan, std::size_t steps) {
   std::string command = fmt::format("urxe-sim --seed {}", plan.seed);
+  if (plan.draws == Draws::first) command += " --first-draws";
   if (steps != kUsualSteps) command += fmt::format(" --steps {}", steps);
   return command + fmt::format(" --only-steps {} --only-faults {}",
                                format_numbers(plan.step_numbers),
@@ -36,7 +37,7 @@ void write_capture(const Plan& plan, const std::string& path) {
 
 // The seed first, then how to see it again, then what it is about.
 void report_failure(std::uint64_t seed, const Options& options) {
-  Plan plan = draw_plan(seed, options.steps);
+  Plan plan = draw_plan(seed, options.steps, options.draws);
   if (options.only_steps || options.only_faults) {
     plan = part_of(plan, options.only_steps.value_or(plan.step_numbers),
                    options.only_faults.value_or(plan.fault_numbers));
@@ -54,7 +55,7 @@ void report_failure(std::uint64_t seed, const Options& options) {
 }
 
 int run_one(const Options& options) {
-  Plan plan = draw_plan(*options.seed, options.steps);
+  Plan plan = draw_plan(*options.seed, options.steps, options.draws);
   plan = part_of(plan, options.only_steps.value_or(plan.step_numbers),
                  options.only_faults.value_or(plan.fault_numbers));
   if (options.shows_plan) fmt::print("{}\n", to_string(plan));
@@ -94,9 +95,11 @@ int run_many(const Options& options) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
   for (const std::uint64_t seed : totals.failed) report_failure(seed, options);
   fmt::print(
-      "{} seeds, {} failed; {} packets, {} messages, {} packets sent again; {:.0f} seeds per "
+      "{} seeds, {} failed; {} packets, {} messages, {} packets sent again, {} ATOMIC WRITEs and "
+      "FLUSHes, {} multicast deliveries, {} accesses to memory that was gone; {:.0f} seeds per "
       "minute\n",
       totals.seeds, totals.failed.size(), totals.packets, totals.messages, totals.retransmissions,
+      totals.placements, totals.multicasts, totals.refusals,
       static_cast<double>(totals.seeds) * 60 / std::max(took.count(), 1e-3));
   return totals.failed.empty() ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 #include "tests/sim/swarm/memory_checker.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace urxe::swarm {
 namespace {
@@ -55,23 +56,31 @@ void MemoryChecker::on_write(std::uint64_t to, std::span<const std::uint8_t> dat
   }
 }
 
-void MemoryChecker::check_turn(AreaState& area, std::uint64_t to,
-                               std::span<const std::uint8_t> data) {
+const MemoryChecker::Effect* MemoryChecker::due(AreaState& area) {
   const auto finished = [](const Effect& effect) {
     return effect.message->effect_done >= effect.message->bytes.size();
   };
   while (!area.effects.empty() && finished(area.effects.front())) area.effects.pop_front();
-  if (area.effects.empty()) {
+  return area.effects.empty() ? nullptr : &area.effects.front();
+}
+
+void MemoryChecker::check_turn(AreaState& area, std::uint64_t to,
+                               std::span<const std::uint8_t> data) {
+  const Effect* effect = due(area);
+  if (effect == nullptr) {
     findings_.add("{}: wrote {:#x} + {:#x} once more than was asked for", name_, to, data.size());
     return;
   }
-  const Effect& effect = area.effects.front();
-  Message& message = *effect.message;
-  const std::uint64_t due = effect.address + message.effect_done;
-  if (to != due || data.size() > message.bytes.size() - message.effect_done) {
+  Message& message = *effect->message;
+  const std::uint64_t next = effect->address + message.effect_done;
+  if (to != next || data.size() > message.bytes.size() - message.effect_done) {
     findings_.add("{}: wrote {:#x} + {:#x} when {:#x} + {:#x} of message {} was due", name_, to,
-                  data.size(), due, message.bytes.size() - message.effect_done, message.id);
+                  data.size(), next, message.bytes.size() - message.effect_done, message.id);
     return;
+  }
+  if (message.is_atomic_write()) {
+    findings_.add("{}: ATOMIC WRITE {} is written like any other: a reader may find half of it",
+                  name_, message.id);
   }
   const auto expected = message.bytes.begin() + static_cast<std::ptrdiff_t>(message.effect_done);
   const bool known = !message.is_atomic() && message.flaw == Flaw::none;
@@ -98,11 +107,27 @@ void MemoryChecker::check_lent(const AreaState& area, std::uint64_t to, std::siz
                 size);
 }
 
+void MemoryChecker::check_store(AreaState& area, const Atomic& atomic) {
+  const Effect* effect = due(area);
+  const bool its_turn = effect != nullptr && effect->message->is_atomic_write() &&
+                        effect->address == atomic.address && effect->message->effect_done == 0;
+  if (!its_turn) {
+    findings_.add("{}: an ATOMIC WRITE of {:#x} that is not due there now", name_, atomic.address);
+    return;
+  }
+  Message& message = *effect->message;
+  if (std::memcmp(message.bytes.data(), &atomic.new_value, sizeof(atomic.new_value)) != 0) {
+    findings_.add("{}: ATOMIC WRITE {} wrote other bytes than it has", name_, message.id);
+  }
+  message.effect_done = sizeof(atomic.new_value);
+}
+
 void MemoryChecker::on_atomic(const Atomic& atomic) {
   check_region(atomic.address, sizeof(std::uint64_t), true, "atomic");
   if (only_regions_) return;
-  const AreaState* area = holder_of(areas_, atomic.address, sizeof(std::uint64_t),
-                                    [](const AreaState& a) { return a.size; });
+  AreaState* area = holder_of(areas_, atomic.address, sizeof(std::uint64_t),
+                              [](const AreaState& a) { return a.size; });
+  if (area != nullptr && area->kind == Area::in_turn) return check_store(*area, atomic);
   if (area == nullptr || area->kind != Area::counters) {
     findings_.add("{}: an atomic changed {:#x}, which is no counter", name_, atomic.address);
     return;
@@ -122,6 +147,45 @@ void MemoryChecker::on_atomic(const Atomic& atomic) {
     findings_.add("{}: atomic {} was executed {} times", name_, message->id, message->executions);
   }
   message->old_value = atomic.old_value;
+}
+
+// --- memory that is not there
+
+bool MemoryChecker::may_be_refused(const Refusal& refusal) const {
+  const auto overlaps = [&](const auto& hole) {
+    return refusal.address < hole.first + hole.second &&
+           hole.first < refusal.address + refusal.size;
+  };
+  const bool implicit = std::any_of(regions_.begin(), regions_.end(),
+                                    [](const auto& region) { return region.second.implicit; });
+  return implicit || std::any_of(holes_.begin(), holes_.end(), overlaps);
+}
+
+void MemoryChecker::on_refused(const Refusal& refusal) {
+  ++refusals_;
+  if (!may_be_refused(refusal)) {
+    findings_.add("{}: access to {:#x} + {:#x}, where no memory is", name_, refusal.address,
+                  refusal.size);
+    return;
+  }
+  AreaState* area =
+      holder_of(areas_, refusal.address, refusal.size, [](const AreaState& a) { return a.size; });
+  if (area == nullptr) return;
+  check_region(refusal.address, refusal.size, refusal.kind != Kind::read, "attempt");
+  if (!only_regions_) note_refusal(*area, refusal);
+}
+
+// Whose effect it was, where one can tell: that must not succeed.
+void MemoryChecker::note_refusal(AreaState& area, const Refusal& refusal) {
+  area.refused = true;
+  Message* message = nullptr;
+  if (area.kind == Area::counters) {
+    message = atomics_.find(refusal.operand);
+  } else if (area.kind == Area::in_turn && refusal.kind != Kind::read) {
+    const Effect* effect = due(area);
+    if (effect != nullptr) message = effect->message;
+  }
+  if (message != nullptr) message->refused = true;
 }
 
 }  // namespace urxe::swarm

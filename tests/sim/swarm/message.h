@@ -42,6 +42,9 @@ struct Message {
   std::uint64_t local_address = 0;  // where an answer goes
   std::uint32_t invalidates = 0;    // the window's key
   int delivered = 0;                // receive completions
+  bool to_group = false;            // a datagram for a multicast group
+  bool refused = false;             // memory that its effect needs was gone
+  std::size_t writes_before = 0;    // of a FLUSH: requests that wrote, posted before it
 
   [[nodiscard]] std::uint32_t immediate() const {
     return static_cast<std::uint32_t>(id * 2654435761U);
@@ -50,6 +53,10 @@ struct Message {
     return opcode == emulator::WorkOpcode::compare_swap ||
            opcode == emulator::WorkOpcode::fetch_add;
   }
+  [[nodiscard]] bool is_atomic_write() const {
+    return opcode == emulator::WorkOpcode::atomic_write;
+  }
+  [[nodiscard]] bool is_flush() const { return opcode == emulator::WorkOpcode::flush; }
   [[nodiscard]] bool writes() const {
     return opcode == emulator::WorkOpcode::rdma_write ||
            opcode == emulator::WorkOpcode::rdma_write_with_immediate;

@@ -15,6 +15,9 @@ const char* const kUsage =
     "  urxe-sim --from N --count M            seeds N to N + M - 1\n"
     "  urxe-sim --seeds FILE                  those in a file, one a line, '#' comments\n"
     "\n"
+    "  --first-draws                          seeds as they were before ATOMIC WRITE, FLUSH, "
+    "on-demand\n"
+    "                                         paging and multicast were drawn\n"
     "  --only-steps LIST, --only-faults LIST  parts of a seed, as in 0-3,7\n"
     "  --plan                                 shows what a seed does\n"
     "  --pcap FILE                            writes the packets of a seed\n"
@@ -78,6 +81,7 @@ const std::map<std::string, Setter>& setters() {
 const std::map<std::string, std::function<void(Options&)>>& switches() {
   static const std::map<std::string, std::function<void(Options&)>> kSwitches{
       {"--no-shrink", [](Options& options) { options.shrinks = false; }},
+      {"--first-draws", [](Options& options) { options.draws = Draws::first; }},
       {"--plan", [](Options& options) { options.shows_plan = true; }},
       {"--help", [](Options& options) { options.help = true; }},
   };

@@ -19,6 +19,7 @@ struct Options {
   std::uint64_t count = 0;
   std::string seeds_file;
   std::size_t steps = kUsualSteps;
+  Draws draws = Draws::all;
   // Numbers of the steps and faults to keep; all, if not given.
   std::optional<std::vector<std::size_t>> only_steps;
   std::optional<std::vector<std::size_t>> only_faults;

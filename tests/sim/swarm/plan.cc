@@ -141,23 +141,80 @@ StepKind draw_kind(Random& random) {
   return StepKind::drain;
 }
 
+template <typename T>
+std::vector<T> chosen(const std::vector<T>& all, const std::vector<std::size_t>& indexes) {
+  std::vector<T> some;
+  for (const std::size_t i : indexes) {
+    if (i < all.size()) some.push_back(all[i]);
+  }
+  return some;
+}
+
 Duration draw_pause(Random& random) {
   if (random.chance(0.4)) return Duration{};
   if (random.chance(0.9)) return microseconds(random, 0, 200);
   return microseconds(random, 0, 5000);
 }
 
+Paging draw_paging(Random& random) {
+  if (random.chance(0.6)) return Paging::pinned;
+  return random.chance(0.5) ? Paging::on_demand : Paging::implicit;
+}
+
+void draw_memory(Random& random, ConnectionPlan& connection) {
+  const bool reliable = connection.type == QpType::rc;
+  connection.draws_placements = reliable && random.chance(0.6);
+  for (EndPlan& end : connection.ends) {
+    end.paging = draw_paging(random);
+    if (reliable && random.chance(0.9)) end.access |= kFlushGlobal;
+  }
+}
+
+// Some of the steps that only post become others.
+void draw_other_step(Random& random, const Plan& plan, std::size_t datagrams, Step& step) {
+  if (step.kind != StepKind::send && step.kind != StepKind::receive) return;
+  if (datagrams < plan.connections.size() && random.chance(0.3)) {
+    step.end = static_cast<std::uint8_t>(2 * datagrams + random.below(2));
+  }
+  const std::size_t end = step.end;
+  const ConnectionPlan& connection = plan.connections[end / 2];
+  if (connection.type == QpType::ud && random.chance(0.25)) {
+    step.kind = StepKind::group;
+  } else if (connection.ends.at(end % 2).paging != Paging::pinned && random.chance(0.1)) {
+    step.kind = StepKind::page;
+  }
+}
+
+// What came later has a source of its own, so that the rest of a seed stays what it was.
+void draw_rest(Plan& plan) {
+  constexpr std::uint64_t kApart = 0x6A09E667F3BCC908;
+  Random random(plan.seed ^ kApart);
+  for (ConnectionPlan& connection : plan.connections) draw_memory(random, connection);
+  const std::size_t datagrams = plan.connections.size();
+  if (random.chance(0.2)) {
+    plan.connections.push_back(draw_connection(random, plan.devices.size(), plan.calm));
+    plan.connections.back().type = QpType::ud;
+  }
+  for (Step& step : plan.steps) draw_other_step(random, plan, datagrams, step);
+}
+
+const char* to_string(Paging paging) {
+  static constexpr std::array kNames{"pinned", "on demand", "implicit"};
+  return kNames.at(static_cast<std::size_t>(paging));
+}
+
 }  // namespace
 
 const char* to_string(StepKind kind) {
-  static constexpr std::array kNames{"send",      "receive", "bind", "invalidate", "change",
-                                     "reconnect", "reset",   "fail", "recreate",   "drain"};
+  static constexpr std::array kNames{"send",     "receive",   "bind",  "invalidate",
+                                     "change",   "reconnect", "reset", "fail",
+                                     "recreate", "drain",     "page",  "group"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
-Plan draw_plan(std::uint64_t seed, std::size_t steps) {
+Plan draw_plan(std::uint64_t seed, std::size_t steps, Draws draws) {
   Random random(seed);
-  Plan plan{.seed = seed};
+  Plan plan{.seed = seed, .draws = draws};
   plan.calm = random.chance(0.15);
   plan.hostile = !plan.calm && random.chance(0.06);
   const std::size_t devices = random.between(2, 5);
@@ -183,6 +240,7 @@ Plan draw_plan(std::uint64_t seed, std::size_t steps) {
     device.options.congestion.enabled = random.chance(0.2);
     device.options.congestion.min_rate = 1'000'000'000;
   }
+  if (draws == Draws::all) draw_rest(plan);
   plan.step_numbers.resize(plan.steps.size());
   plan.fault_numbers.resize(plan.faults.size());
   std::iota(plan.step_numbers.begin(), plan.step_numbers.end(), 0);
@@ -193,16 +251,10 @@ Plan draw_plan(std::uint64_t seed, std::size_t steps) {
 Plan part_of(const Plan& plan, const std::vector<std::size_t>& steps,
              const std::vector<std::size_t>& faults) {
   Plan part = plan;
-  part.steps.clear();
-  part.faults.clear();
-  for (const std::size_t i : steps) {
-    if (i < plan.steps.size()) part.steps.push_back(plan.steps[i]);
-  }
-  for (const std::size_t i : faults) {
-    if (i < plan.faults.size()) part.faults.push_back(plan.faults[i]);
-  }
-  part.step_numbers = steps;
-  part.fault_numbers = faults;
+  part.steps = chosen(plan.steps, steps);
+  part.step_numbers = chosen(plan.step_numbers, steps);
+  part.faults = chosen(plan.faults, faults);
+  part.fault_numbers = chosen(plan.fault_numbers, faults);
   return part;
 }
 
@@ -213,10 +265,11 @@ std::string to_string(const Plan& plan) {
     const ConnectionPlan& c = plan.connections[i];
     text += fmt::format(
         "\n  connection {}: {} {} bytes, devices {} and {}, PSNs {:#x} and {:#x}, timeout {}, "
-        "retry_cnt {}, rnr_retry {}, {} READs",
+        "retry_cnt {}, rnr_retry {}, {} READs, memory {} and {}{}",
         i, emulator::to_string(c.type), bytes_of(c.mtu), c.ends[0].device, c.ends[1].device,
         c.ends[0].first_psn, c.ends[1].first_psn, c.timeout, c.retry_count, c.rnr_retry,
-        c.max_read_atomic);
+        c.max_read_atomic, to_string(c.ends[0].paging), to_string(c.ends[1].paging),
+        c.draws_placements ? ", ATOMIC WRITE and FLUSH" : "");
   }
   for (const FaultPlan& fault : plan.faults) {
     text += fmt::format("\n  device {}: {}", fault.device, fault.rule);

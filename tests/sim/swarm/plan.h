@@ -21,6 +21,13 @@ struct DevicePlan {
   Duration time_per_packet{};
 };
 
+// How an end registers its memory.
+enum class Paging : std::uint8_t {
+  pinned,
+  on_demand,  // each piece with on-demand paging
+  implicit,   // each by a region that is the whole address space
+};
+
 struct EndPlan {
   std::uint8_t device = 0;
   bool shares_receives = false;
@@ -28,6 +35,7 @@ struct EndPlan {
   emulator::Access access;
   std::uint32_t first_psn = 0;
   std::uint8_t max_dest_read_atomic = 0;
+  Paging paging{};
 };
 
 // Two queue pairs: connected to each other, or, if they are UD, one of those that talk to all.
@@ -40,6 +48,7 @@ struct ConnectionPlan {
   std::uint8_t rnr_retry = 0;
   std::uint8_t min_rnr_timer = 0;
   std::uint8_t max_read_atomic = 0;
+  bool draws_placements = false;  // ATOMIC WRITE and FLUSH
 };
 
 enum class StepKind : std::uint8_t {
@@ -53,6 +62,8 @@ enum class StepKind : std::uint8_t {
   fail,        // puts one end in error
   recreate,    // destroys both ends and makes new ones
   drain,       // SQD, and back
+  page,        // takes pages of the end's memory away, or brings them back
+  group,       // attaches an end to a multicast group, or detaches it
 };
 [[nodiscard]] const char* to_string(StepKind kind);
 
@@ -63,6 +74,13 @@ struct Step {
   Duration pause{};        // after it
 };
 
+// What a seed may stand for. Seeds that failed once must stay what they were, so what was added
+// later can be left out.
+enum class Draws : std::uint8_t {
+  first,  // without ATOMIC WRITE, FLUSH, on-demand paging, multicast
+  all,
+};
+
 struct FaultPlan {
   std::uint8_t device = 0;
   std::string rule;
@@ -70,6 +88,7 @@ struct FaultPlan {
 
 struct Plan {
   std::uint64_t seed = 0;
+  Draws draws{};
   std::vector<DevicePlan> devices;
   std::vector<ConnectionPlan> connections;
   std::vector<FaultPlan> faults;
@@ -87,8 +106,10 @@ struct Plan {
 
 inline constexpr std::size_t kUsualSteps = 60;
 
-[[nodiscard]] Plan draw_plan(std::uint64_t seed, std::size_t steps = kUsualSteps);
-// The plan with these of its steps and faults only.
+[[nodiscard]] Plan draw_plan(std::uint64_t seed, std::size_t steps = kUsualSteps,
+                             Draws draws = Draws::all);
+// The plan with these of its steps and faults only. They are counted as they stand in `plan`, which
+// may be a part itself; `step_numbers` and `fault_numbers` stay those of the plan as drawn.
 [[nodiscard]] Plan part_of(const Plan& plan, const std::vector<std::size_t>& steps,
                            const std::vector<std::size_t>& faults);
 [[nodiscard]] std::string to_string(const Plan& plan);

@@ -10,6 +10,8 @@
 
 namespace urxe::swarm {
 
+struct Area;
+
 struct ReceivePool {
   struct Slot {
     bool lent = false;
@@ -20,11 +22,13 @@ struct ReceivePool {
     return start + slot * slot_size;
   }
 
+  Area* area = nullptr;  // where they are
   std::uint64_t start = 0;
   std::size_t slot_size = 0;
   std::uint32_t key = 0;
   bool shared = false;
-  bool had_bad = false;  // a bad receive was posted, ever
+  bool had_bad = false;   // a bad receive was posted, ever
+  bool had_hole = false;  // some of its memory was taken away, ever
   test::ReceiveDouble source;
   std::vector<Slot> slots;
   std::deque<std::size_t> order;  // as they were posted

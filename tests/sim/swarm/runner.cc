@@ -25,6 +25,9 @@ struct Board {
   std::atomic<std::uint64_t> packets{0};
   std::atomic<std::uint64_t> messages{0};
   std::atomic<std::uint64_t> retransmissions{0};
+  std::atomic<std::uint64_t> placements{0};
+  std::atomic<std::uint64_t> refusals{0};
+  std::atomic<std::uint64_t> multicasts{0};
   std::array<std::atomic<std::uint64_t>, kMostFailures> failed;
 
   void note_failure(std::uint64_t seed) {
@@ -39,17 +42,20 @@ struct Worker {
 };
 
 [[noreturn]] void work(Board& board, std::atomic<std::uint64_t>& current,
-                       const std::vector<std::uint64_t>& seeds, std::size_t steps) {
+                       const std::vector<std::uint64_t>& seeds, const Options& options) {
   while (board.failures < kMostFailures) {
     const std::size_t i = board.next++;
     if (i >= seeds.size()) break;
     current = seeds[i];
     alarm(kSecondsPerSeed);
-    const Verdict verdict = play(draw_plan(seeds[i], steps));
+    const Verdict verdict = play(draw_plan(seeds[i], options.steps, options.draws));
     ++board.seeds;
     board.packets += verdict.packets;
     board.messages += verdict.messages;
     board.retransmissions += verdict.retransmissions;
+    board.placements += verdict.placements;
+    board.refusals += verdict.refusals;
+    board.multicasts += verdict.multicasts;
     if (!verdict.findings.empty()) board.note_failure(seeds[i]);
   }
   _exit(0);
@@ -75,7 +81,7 @@ Totals run_seeds(const std::vector<std::uint64_t>& seeds, const Options& options
     workers[i].current = &currents[i];
     currents[i] = kNone;
     workers[i].pid = fork();
-    if (workers[i].pid == 0) work(board, currents[i], seeds, options.steps);
+    if (workers[i].pid == 0) work(board, currents[i], seeds, options);
   };
   for (std::size_t i = 0; i < workers.size(); ++i) start(i);
   for (std::size_t running = workers.size(); running > 0;) {
@@ -95,6 +101,9 @@ Totals run_seeds(const std::vector<std::uint64_t>& seeds, const Options& options
                 .packets = board.packets,
                 .messages = board.messages,
                 .retransmissions = board.retransmissions,
+                .placements = board.placements,
+                .refusals = board.refusals,
+                .multicasts = board.multicasts,
                 .failed = {}};
   for (std::size_t i = 0; i < std::min<std::size_t>(board.failures, kMostFailures); ++i) {
     totals.failed.push_back(board.failed.at(i));

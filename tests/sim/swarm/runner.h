@@ -13,6 +13,9 @@ struct Totals {
   std::uint64_t packets = 0;
   std::uint64_t messages = 0;
   std::uint64_t retransmissions = 0;
+  std::uint64_t placements = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t multicasts = 0;
   std::vector<std::uint64_t> failed;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 #include <sys/wait.h>
@@ -37,11 +38,14 @@ std::string read_all(int fd) {
 // Delta debugging (Zeller, Hildebrandt 2002), the plain way: leave out halves, quarters ...
 class Shrinker {
  public:
-  Shrinker(const Plan& plan, int tries) : plan_(plan), tries_(tries) {}
+  Shrinker(const Plan& plan, const std::function<bool(const Plan&)>& plan_fails, int tries)
+      : plan_(plan), plan_fails_(plan_fails), tries_(tries) {}
 
   Plan run() {
-    std::vector<std::size_t> steps = plan_.step_numbers;
-    std::vector<std::size_t> faults = plan_.fault_numbers;
+    Numbers steps(plan_.steps.size());
+    Numbers faults(plan_.faults.size());
+    std::iota(steps.begin(), steps.end(), 0);
+    std::iota(faults.begin(), faults.end(), 0);
     reduce(faults, [&](const auto& fewer) { return fails(steps, fewer); });
     reduce(steps, [&](const auto& fewer) { return fails(fewer, faults); });
     reduce(faults, [&](const auto& fewer) { return fails(steps, fewer); });
@@ -49,13 +53,13 @@ class Shrinker {
   }
 
  private:
-  using Numbers = std::vector<std::size_t>;
+  using Numbers = std::vector<std::size_t>;  // places in plan_
 
   [[nodiscard]] Plan part(const Numbers& steps, const Numbers& faults) const {
     return part_of(plan_, steps, faults);
   }
   bool fails(const Numbers& steps, const Numbers& faults) {
-    return tries_-- > 0 && !try_plan(part(steps, faults)).empty();
+    return tries_-- > 0 && plan_fails_(part(steps, faults));
   }
 
   template <typename Fails>
@@ -76,6 +80,7 @@ class Shrinker {
   }
 
   const Plan& plan_;
+  const std::function<bool(const Plan&)>& plan_fails_;
   int tries_;
 };
 
@@ -102,6 +107,13 @@ std::string try_plan(const Plan& plan, Capture* capture) {
   return sentence;
 }
 
-Plan shrink(const Plan& plan, int tries) { return Shrinker(plan, tries).run(); }
+Plan shrink(const Plan& plan, int tries) {
+  return shrink(
+      plan, [](const Plan& part) { return !try_plan(part).empty(); }, tries);
+}
+
+Plan shrink(const Plan& plan, const std::function<bool(const Plan&)>& fails, int tries) {
+  return Shrinker(plan, fails, tries).run();
+}
 
 }  // namespace urxe::swarm

@@ -1,6 +1,7 @@
 // Makes a failing plan smaller.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "tests/sim/swarm/capture.h"
@@ -14,5 +15,8 @@ namespace urxe::swarm {
 
 // Leaves out steps and faults while the plan fails at all, for at most so many tries.
 [[nodiscard]] Plan shrink(const Plan& plan, int tries = 400);
+// The same with another notion of failing.
+[[nodiscard]] Plan shrink(const Plan& plan, const std::function<bool(const Plan&)>& fails,
+                          int tries);
 
 }  // namespace urxe::swarm

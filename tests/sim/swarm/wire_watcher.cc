@@ -74,12 +74,12 @@ void Flow::check_order(const wire::Packet& packet) {
 
 void Flow::check_answers_asked_for(const wire::Packet& packet) {
   const wire::OpcodeInfo& info = *packet.info;
-  if (!info.is_atomic() && info.operation != wire::Operation::rdma_read_request) return;
+  if (!info.needs_response()) return;
   const auto waiting = std::count_if(slots_.begin() + una_, slots_.end(),
                                      [](const Slot& slot) { return slot.asks_for_answer; });
   if (waiting >= limits_.max_read_atomic) {
-    findings_.add("{}: {} while {} READs and atomics wait for their answers, max_rd_atomic is {}",
-                  name_, info.name, waiting, limits_.max_read_atomic);
+    findings_.add("{}: {} while {} others wait for their answers, max_rd_atomic is {}", name_,
+                  info.name, waiting, limits_.max_read_atomic);
   }
 }
 
@@ -91,8 +91,18 @@ void Flow::add_request(const wire::Packet& packet) {
                     .payload = static_cast<std::uint32_t>(packet.payload.size()),
                     .checksum = checksum_of(packet.payload),
                     .messages = before + (ends ? 1 : 0),
+                    .flushes = flushes_,
                     .ends_message = ends,
-                    .asks_for_answer = packet.info->is_atomic()});
+                    .asks_for_answer = packet.info->needs_response()});
+  if (packet.info->operation == wire::Operation::flush) ++flushes_;
+}
+
+std::optional<std::size_t> Flow::flush_at(wire::Psn psn) const {
+  const std::int64_t index = index_of(psn);
+  if (index < 0 || index >= static_cast<std::int64_t>(slots_.size())) return std::nullopt;
+  const Slot& slot = slots_[static_cast<std::size_t>(index)];
+  if (slot.opcode != wire::Opcode::rc_flush) return std::nullopt;
+  return slot.flushes;
 }
 
 void Flow::add_read(const wire::Packet& packet) {
@@ -175,11 +185,10 @@ void Flow::on_response_received(Time now, const wire::Packet& packet) {
   }
 }
 
-// Acknowledgements do not reach past a READ or an atomic whose response is missing.
+// Acknowledgements do not reach past a request whose own response is missing.
 void Flow::answered_before(std::int64_t index) {
   const auto answers = [this] {
-    const wire::OpcodeInfo& info = wire::info(slots_[static_cast<std::size_t>(una_)].opcode);
-    return info.is_atomic() || info.operation == wire::Operation::rdma_read_request;
+    return wire::info(slots_[static_cast<std::size_t>(una_)].opcode).needs_response();
   };
   const std::int64_t before = una_;
   while (una_ < index && !answers()) ++una_;
@@ -284,10 +293,12 @@ void Flow::check_at_rest() {
 }
 
 void Flow::check_read_response(std::int64_t index, const wire::Packet& packet) {
-  const bool known =
-      index >= 0 && index < received_ &&
-      slots_[static_cast<std::size_t>(index)].opcode == wire::Opcode::rc_read_request;
-  if (!known) {
+  const bool came = index >= 0 && index < received_;
+  const wire::Opcode asked =
+      came ? slots_[static_cast<std::size_t>(index)].opcode : wire::Opcode::rc_send_only;
+  const bool placed = asked == wire::Opcode::rc_flush || asked == wire::Opcode::rc_atomic_write;
+  if (placed) return check_placement_response(packet);
+  if (asked != wire::Opcode::rc_read_request) {
     findings_.add("{}: {} of PSN {:#x}, which is no READ", name_, packet.info->name,
                   packet.bth.psn.value());
     return;
@@ -300,6 +311,17 @@ void Flow::check_read_response(std::int64_t index, const wire::Packet& packet) {
   if (packet.info->has(wire::Header::aeth)) {
     static_cast<void>(has_msn(packet, messages_up_to(index), messages_up_to(received_ - 1)));
   }
+}
+
+// A READ response without data (IBTA A19.4.3).
+void Flow::check_placement_response(const wire::Packet& packet) {
+  if (packet.info->position != wire::Position::only || !packet.payload.empty()) {
+    findings_.add("{}: {} of {} bytes answers PSN {:#x}, a FLUSH or an ATOMIC WRITE", name_,
+                  packet.info->name, packet.payload.size(), packet.bth.psn.value());
+    return;
+  }
+  const std::int64_t index = index_of(packet.bth.psn);
+  static_cast<void>(has_msn(packet, messages_up_to(index), messages_up_to(received_ - 1)));
 }
 
 }  // namespace urxe::swarm

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,6 +38,8 @@ class Flow {
   // At the responder.
   void on_request_received(const wire::Packet& packet);
   void on_response_sent(const wire::Packet& packet);
+  // If this PSN is that of a FLUSH: which of the flow's it is, from 0 on.
+  [[nodiscard]] std::optional<std::size_t> flush_at(wire::Psn psn) const;
   // Nothing is under way any more, and the responder lived all the time.
   void check_at_rest();
 
@@ -48,8 +51,9 @@ class Flow {
     std::uint32_t payload = 0;   // of the request, or of a READ's response with this PSN
     std::uint32_t checksum = 0;  // of the payload
     std::uint32_t messages = 0;  // that end before or with this PSN
+    std::size_t flushes = 0;     // before this PSN
     bool ends_message = false;
-    bool asks_for_answer = false;  // the first packet of a READ, or an atomic
+    bool asks_for_answer = false;  // by a response of its own: the first packet of a READ, others
     std::uint32_t arrivals = 0;    // at the responder
     std::uint32_t naks = 0;        // that asked for this PSN
     std::uint32_t rnr_naks = 0;
@@ -68,12 +72,14 @@ class Flow {
   void check_acknowledge(const wire::Packet& packet);
   void check_nak(std::int64_t index, const wire::Packet& packet);
   void check_read_response(std::int64_t index, const wire::Packet& packet);
+  void check_placement_response(const wire::Packet& packet);
   [[nodiscard]] bool has_msn(const wire::Packet& packet, std::uint32_t low, std::uint32_t high);
 
   Findings& findings_;
   std::string name_;
   Limits limits_;
   std::vector<Slot> slots_;
+  std::size_t flushes_ = 0;
   std::int64_t received_ = 0;        // PSNs that came to the responder without a gap
   std::int64_t acknowledged_ = -1;   // the furthest that the responder acknowledged
   std::set<std::int64_t> naks_due_;  // gaps that the responder saw and did not complain about yet

@@ -88,6 +88,7 @@ class World {
       const std::size_t i = 2 * connection + end;
       endpoints_[i]->bring_up(psns_[i], psns_[i ^ 1]);
     }
+    for (std::size_t end = 0; end < 2; ++end) endpoints_[2 * connection + end]->note_holes();
   }
 
   void reconnect(std::size_t connection, bool anew) {
@@ -130,6 +131,10 @@ class World {
         return reconnect(step.end / 2, true);
       case StepKind::drain:
         return end.drain();
+      case StepKind::page:
+        return end.change_pages(dice);
+      case StepKind::group:
+        return end.change_group(dice);
     }
   }
 
@@ -192,7 +197,10 @@ class World {
       verdict.messages += counters.completed_sends + counters.completed_writes +
                           counters.completed_reads + counters.completed_atomics;
       verdict.retransmissions += counters.retransmitted_packets;
+      verdict.refusals += machine->memory_checker().refusals();
+      verdict.multicasts += machine->groups().deliveries();
     }
+    verdict.placements = shared_.placements;
     if (shared_.findings.empty()) {
       for (const auto& end : endpoints_) end->destroy_qp();
       for (const auto& end : endpoints_) end->destroy_rest();

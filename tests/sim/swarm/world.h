@@ -20,6 +20,9 @@ struct Verdict {
   std::uint64_t packets = 0;
   std::uint64_t messages = 0;  // that completed
   std::uint64_t retransmissions = 0;
+  std::uint64_t placements = 0;  // ATOMIC WRITEs and FLUSHes that completed
+  std::uint64_t refusals = 0;    // accesses to memory that was taken away
+  std::uint64_t multicasts = 0;  // multicast datagrams that were received
 };
 
 // Plays the plan until everything has come to rest. `observer` sees what goes on the wire; it may
