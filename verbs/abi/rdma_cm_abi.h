@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+// First, or the kernel's headers bring an in6_addr of their own.
+#include <netinet/in.h>
 #include <rdma/rdma_user_cm.h>
 
 namespace urxe::verbs::abi {

@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include <linux/stddef.h>
+// First, or the kernel's headers bring an in6_addr of their own.
+#include <netinet/in.h>
 // The kernel's macro wraps a flexible array in a struct with an empty member, which takes no room
 // in C but a byte in C++, so that lists would start 8 bytes too late.
 #pragma push_macro("__DECLARE_FLEX_ARRAY")
