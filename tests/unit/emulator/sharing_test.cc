@@ -1,4 +1,7 @@
 // Queue pairs that share a peer's window, and a device that shares its memory with hostile peers.
+#include <algorithm>
+#include <utility>
+
 #include <catch2/catch.hpp>
 
 #include "tests/support/outcomes.h"
@@ -108,6 +111,86 @@ TEST_CASE("the packet that fills the window asks for what opens it again") {
   pair.run(400us);
   CHECK(pair.client().device.counters().probes == 0);
   CHECK(statuses(pair.client().send_completions) == Statuses{kOk, kOk, kOk});
+}
+
+// How many packets with these PSNs, relative to a connection's first, went to a queue pair.
+std::size_t requests_to(const DevicePair& pair, const QueuePair& qp, std::uint32_t from,
+                        std::uint32_t count) {
+  const wire::Psn first = wire::Psn{PairOptions{}.first_psn} + from;
+  return static_cast<std::size_t>(
+      std::count_if(pair.log.begin(), pair.log.end(), [&](const WirePacket& sent) {
+        const wire::Packet packet = sent.parsed();
+        return packet.bth.destination == qp.qpn() && packet.bth.psn.in_window(first, count);
+      }));
+}
+
+TEST_CASE("the answer to a probe is no loss while the rest of the message waits for room") {
+  PairOptions options = narrow();  // room for two packets
+  options.device.transmit_quantum = 1;
+  DevicePair pair(options);
+  const auto local = pair.client().buffer(3072);
+  const auto remote = pair.server().buffer(3072);
+  Second second(pair);
+  // Each sends one packet and waits for room for its next. Nothing of the first one arrives, and
+  // the second one's acknowledgement is lost.
+  const wire::Qpn mute = pair.server().qp->qpn();
+  bool ack_was_lost = false;
+  pair.fate = [&](const WirePacket& packet) {
+    if (packet.parsed().bth.destination == mute) return 0;
+    return packet.from == 1 && !std::exchange(ack_was_lost, true) ? 0 : 1;
+  };
+  REQUIRE(pair.post(0, WorkOpcode::rdma_write, local, 3072, remote));
+  second.sends[0].post(write_of(local, 3072, remote, 7));
+  REQUIRE(second.qps[0]->ring_doorbell());
+  pair.run(30ms);  // the probe leaves after 10 ms, the first retry after 67 ms
+  REQUIRE(ack_was_lost);
+  CHECK(requests_to(pair, *second.qps[1], 0, 1) == 2);
+  // The room went to the first one, which waits for longer; going back would need none.
+  CHECK(requests_to(pair, *pair.server().qp, 1, 1) == 1);
+  CHECK(requests_to(pair, *second.qps[1], 1, 2) == 0);
+  pair.fate = nullptr;
+  pair.run(1s);
+  CHECK(statuses(pair.client().send_completions) == Statuses{kOk, kOk});
+}
+
+TEST_CASE("who waits for room sends the rest of a short message in one go") {
+  constexpr std::uint32_t kPacket = 1024;
+  constexpr std::uint32_t kFit = 26;  // packets with their overhead, and most of another
+  PairOptions options;
+  options.device.initial_window = options.device.min_window = options.device.max_window = 32768;
+  DevicePair pair(options);
+  const auto local = pair.client().buffer(kFit * kPacket);
+  const auto remote = pair.server().buffer(kFit * kPacket);
+  Second second(pair);
+  pair.fate = [](const WirePacket&) { return 0; };
+  REQUIRE(pair.post(0, WorkOpcode::rdma_write, local, kFit * kPacket, remote));
+  pair.transmit();
+  REQUIRE(requests_to(pair, *pair.server().qp, 0, kFit) == kFit);
+  const auto acknowledge = [&](std::uint32_t index) {
+    wire::Packet ack;
+    ack.info = &wire::info(wire::Opcode::rc_acknowledge);
+    ack.bth.psn = wire::Psn{options.first_psn} + index;
+    ack.aeth = {.syndrome = wire::Syndrome::ack(), .msn = wire::Msn{0}};
+    pair.inject(0, ack);
+  };
+  const auto post = [&](std::uint32_t packets) {
+    second.sends[0].post(write_of(local, packets * kPacket, remote, 7));
+    REQUIRE(second.qps[0]->ring_doorbell());
+    pair.transmit();
+    REQUIRE(requests_to(pair, *second.qps[1], 0, packets) == 0);
+  };
+  SECTION("not before there is room for all of it") {
+    post(3);
+    acknowledge(1);
+    CHECK(requests_to(pair, *second.qps[1], 0, 3) == 0);
+    acknowledge(2);
+    CHECK(requests_to(pair, *second.qps[1], 0, 3) == 3);
+  }
+  SECTION("but a long one does not wait for so much") {
+    post(12);
+    acknowledge(1);
+    CHECK(requests_to(pair, *second.qps[1], 0, 12) == 2);
+  }
 }
 
 TEST_CASE("queue pairs with little to send are not starved by one with much") {
