@@ -34,7 +34,7 @@ class FaultGuard {
     }
     way_out() = &buffer;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    access();
+    perform(access);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     way_out() = nullptr;
     return true;
@@ -42,6 +42,14 @@ class FaultGuard {
 
  private:
   using JumpBuffer = void* [5];  // __builtin_setjmp's
+
+  // A jump can come back only from a call, as far as the compiler knows: where an access was a few
+  // instructions, without a call, it left out the way back, and a fault began the access anew for
+  // ever.
+  template <typename Access>
+  [[gnu::noipa]] static void perform(Access& access) {
+    access();
+  }
 
   // Where the access in progress on this thread goes on if it faults.
   static JumpBuffer*& way_out();
