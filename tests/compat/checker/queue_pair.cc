@@ -195,7 +195,7 @@ void QueuePair::post_extended(const std::vector<Request>& requests) {
     extended_->wr_id = request.wr_id;
     extended_->wr_flags = request.flags;  // librxe wants IBV_SEND_INLINE here, too
     start(request);
-    if (request.opcode == IBV_WR_BIND_MW) continue;
+    if (request.opcode == IBV_WR_BIND_MW || request.opcode == IBV_WR_LOCAL_INV) continue;
     if (options_.transport == IBV_QPT_UD) ibv_wr_set_ud_addr(extended_, ah_, remote_qpn_, kQkey);
     if ((request.flags & IBV_SEND_INLINE) == 0) {
       ibv_wr_set_sge_list(extended_, request.list.size(), request.list.data());
@@ -227,6 +227,8 @@ void QueuePair::start(const Request& r) {
       return ibv_wr_atomic_fetch_add(extended_, r.rkey, r.remote_address, r.compare_add);
     case IBV_WR_BIND_MW:
       return ibv_wr_bind_mw(extended_, r.window, r.rkey, &r.bind);
+    case IBV_WR_LOCAL_INV:
+      return ibv_wr_local_inv(extended_, r.imm_data);
     default:
       fail("an opcode that the checker does not know: %d", r.opcode);
   }

@@ -48,8 +48,9 @@ Session::Session(const Device& device, const Options& options, Channel channel)
     srq_ = std::make_unique<SharedReceiveQueue>(
         device.pd(), kMaxWr, static_cast<std::uint32_t>(device.limits().max_srq_sge));
   }
-  int access =
-      options.transport == IBV_QPT_RC ? kAccess : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  int access = options.transport == IBV_QPT_RC
+                   ? kAccess
+                   : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
   if (options.on_demand) access = (access & ~IBV_ACCESS_MW_BIND) | IBV_ACCESS_ON_DEMAND;
   small_ = std::make_unique<Memory>(device.pd(), kSmallMemory, access);
   large_ = std::make_unique<Memory>(device.pd(), options.brief ? 65544 : kLargeMemory, access);
@@ -102,7 +103,9 @@ void Session::print_counters() const {
 void Session::run_direction(bool active) {
   const std::size_t datagram = 128U << device_.port().active_mtu;
   for (const Case& c : all_cases(options_, datagram)) run_case(c, active);
+  if (has_windows()) run_windows(active);
   if (options_.transport != IBV_QPT_RC) return;
+  if (options_.on_demand) run_paging(active);
   for (std::uint64_t i = 0; i < (options_.brief ? 1 : 5); ++i)
     run_burst(7919 * options_.seed + i, active);
   run_chain(active);

@@ -64,6 +64,25 @@ class Session {
   void use_window(QueuePair& qp);
   void own_window(QueuePair& qp);
 
+  // Windows of both types that their owner ends (windows.cc).
+  struct Way;
+  // UD has none, nor has librxe's extended API for UC.
+  [[nodiscard]] bool has_windows() const {
+    if (options_.transport == IBV_QPT_UC) return !options_.extended && !options_.on_demand;
+    return options_.transport == IBV_QPT_RC && !options_.on_demand;
+  }
+  void run_windows(bool active);
+  void use_lent_window(QueuePair& qp, const Way& way);
+  void lend_window(QueuePair& qp, ibv_mw* window, const Way& way);
+  [[nodiscard]] std::uint32_t bind(QueuePair& qp, ibv_mw* window, std::size_t length);
+  void end_window(QueuePair& qp, ibv_mw* window, std::uint32_t key);
+
+  // Pages that go away, with on-demand paging (paging.cc).
+  struct Visit;
+  void run_paging(bool active);
+  void visit_pages(const Visit& visit);
+  void lend_pages(const Visit& visit, Memory& pages, std::uint32_t key);
+
   [[nodiscard]] Memory& memory(const Case& c) { return c.size > 65536 ? *large_ : *small_; }
   [[nodiscard]] const Remote& remote(const Case& c) const {
     return c.size > 65536 ? remote_large_ : remote_small_;
