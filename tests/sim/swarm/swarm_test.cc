@@ -265,11 +265,14 @@ struct Grouped {
     checker.attach(group, a);
     checker.attach(group, b);
   }
+  struct alignas(Endpoint) Place {
+    std::array<std::uint8_t, sizeof(Endpoint)> bytes;
+  };
   // Nothing is made of them.
-  static const Endpoint& endpoint(const char& place) {
+  static const Endpoint& endpoint(const Place& place) {
     return reinterpret_cast<const Endpoint&>(place);
   }
-  std::array<char, 3> places{};
+  std::array<Place, 3> places{};
   const Endpoint& a = endpoint(places[0]);
   const Endpoint& b = endpoint(places[1]);
   const Endpoint& stranger = endpoint(places[2]);
