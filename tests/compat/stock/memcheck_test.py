@@ -68,7 +68,7 @@ class Memcheck(cases.InWorld):
 
     def test_the_checker(self):
         build, _ = nodes.product()
-        for way in ([], ["--extended", "--events"], ["--transport", "ud"]):
+        for way in ([], ["--extended", "--events"], ["--odp"], ["--transport", "ud"]):
             with self.subTest(way=way):
                 self.memcheck(f"{build}/tests/verbs_checker", "--brief", "--gid", 0, *way,
                               port_option="--port")

@@ -21,6 +21,8 @@ auto* holder_of(Map& map, std::uint64_t address, std::uint64_t size, SizeOf size
 
 void MemoryChecker::check_region(std::uint64_t address, std::uint64_t size, bool writes,
                                  const char* what) {
+  // A damaged request that is believed may ask for any address of an implicit region.
+  if (only_regions_ && has_implicit(writes)) return;
   const Region* region = holder_of(regions_, address, size, [](const Region& r) { return r.size; });
   if (region == nullptr) {
     findings_.add("{}: {} of {:#x} + {:#x}, which is not in a registered region", name_, what,
@@ -156,9 +158,13 @@ bool MemoryChecker::may_be_refused(const Refusal& refusal) const {
     return refusal.address < hole.first + hole.second &&
            hole.first < refusal.address + refusal.size;
   };
-  const bool implicit = std::any_of(regions_.begin(), regions_.end(),
-                                    [](const auto& region) { return region.second.implicit; });
-  return implicit || std::any_of(holes_.begin(), holes_.end(), overlaps);
+  return has_implicit(false) || std::any_of(holes_.begin(), holes_.end(), overlaps);
+}
+
+bool MemoryChecker::has_implicit(bool writable) const {
+  return std::any_of(regions_.begin(), regions_.end(), [&](const auto& region) {
+    return region.second.implicit && (region.second.writable || !writable);
+  });
 }
 
 void MemoryChecker::on_refused(const Refusal& refusal) {

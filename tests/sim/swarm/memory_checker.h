@@ -30,7 +30,8 @@ class AtomicLog {
 // Every access must lie in a region that is registered, with the right to write if it writes. Then
 // it must be one that somebody waits for; what that means depends on the area of memory. One to
 // memory that is not there must be one that a program has to expect: of pages that it took away,
-// or of an address that only an implicit region covers.
+// or of an address that only an implicit region covers. With `only_regions` requests may be
+// damaged, and only that counts which no damage excuses.
 class MemoryChecker final : public test::MemoryObserver {
  public:
   enum class Area : std::uint8_t {
@@ -107,6 +108,7 @@ class MemoryChecker final : public test::MemoryObserver {
   [[nodiscard]] static const Effect* due(AreaState& area);
   void check_store(AreaState& area, const Atomic& atomic);
   void note_refusal(AreaState& area, const Refusal& refusal);
+  [[nodiscard]] bool has_implicit(bool writable) const;
   [[nodiscard]] bool may_be_refused(const Refusal& refusal) const;
   void check_turn(AreaState& area, std::uint64_t to, std::span<const std::uint8_t> data);
   void check_known(const AreaState& area, std::uint64_t to, std::span<const std::uint8_t> data);

@@ -240,6 +240,14 @@ TEST_CASE("an address without memory may be asked for through an implicit region
     watched.checker.on_write(0x3010, watched.bytes(0, 1));
     CHECK_FALSE(watched.findings.empty());
   }
+  SECTION("where packets are damaged and believed, its permission is what counts") {
+    MemoryChecker checker(watched.findings, watched.atomics, "test", true);
+    checker.allow(0x3000, 16, false, true);
+    checker.on_read(0x3010, 4);
+    CHECK(watched.findings.empty());
+    checker.on_write(0x3010, watched.bytes(0, 1));
+    CHECK_FALSE(watched.findings.empty());
+  }
 }
 
 TEST_CASE("a hole in memory is refused to the device, and its bytes come back") {
