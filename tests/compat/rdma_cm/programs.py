@@ -36,7 +36,9 @@ def both_ends(command, port=7471):
 
 # A program of ordinary sockets, which librdmacm's library turns into its own.
 RSOCKETS = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
-ECHO = f"env LD_PRELOAD={RSOCKETS}:{nodes.PRELOAD} {nodes.BUILD}/tests/socket_echo"
+*SANITIZER, LIBRARY = nodes.PRELOAD.split(":")
+ECHO = (f"env LD_PRELOAD={':'.join([*SANITIZER, RSOCKETS, LIBRARY])} "
+        f"{nodes.BUILD}/tests/socket_echo")
 
 # All that qperf connects by rdma_cm.
 QPERF = ("rc_lat rc_bw rc_bi_bw rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap "
