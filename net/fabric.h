@@ -22,6 +22,9 @@ class Receiver {
   virtual ~Receiver() = default;
   // `packet` is borrowed for the call. The receiver may send through the fabric meanwhile.
   virtual void on_packet(Time now, const wire::Inbound& packet) = 0;
+  // The network says that management packets to `destination` do not arrive: nobody has that
+  // address, or nobody there has RoCEv2's port.
+  virtual void on_unreachable(Time, const wire::IpAddress&) {}
 };
 
 // What one call of Fabric::receive did.

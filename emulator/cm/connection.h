@@ -41,6 +41,7 @@ struct QpSetup {
 // A MAD that is sent again until it is answered.
 struct PendingMad {
   wire::CmMessage message;
+  Time first_sent{};
   Duration timeout{};
   std::uint32_t retries_left = 0;
 };

@@ -132,6 +132,7 @@ void ConnectionManager::send_body(const Connection& connection, wire::CmBody bod
 void ConnectionManager::send_pending(Time now, Connection& connection, wire::CmMessage message) {
   send(connection.path, message);
   connection.pending = PendingMad{.message = std::move(message),
+                                  .first_sent = now,
                                   .timeout = connection.response_timeout,
                                   .retries_left = connection.max_retries};
   timers_.set(connection, now + connection.response_timeout);
@@ -469,6 +470,19 @@ void ConnectionManager::handle_timer(Time now) {
     }
     handle_expiry(now, connection);
   }
+}
+
+void ConnectionManager::handle_unreachable(Time now, const wire::IpAddress& destination) {
+  std::vector<Connection*> given_up;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->pending || connection->path.destination != destination) continue;
+    if (now - connection->pending->first_sent >= kPatience) {
+      given_up.push_back(connection.get());
+    } else {
+      timers_.set(*connection, std::min(connection->deadline(), now + kSoonerRetry));
+    }
+  }
+  for (Connection* connection : given_up) handle_expiry(now, *connection);
 }
 
 void ConnectionManager::handle_expiry(Time now, Connection& connection) {

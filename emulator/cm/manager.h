@@ -122,6 +122,9 @@ class ConnectionManager {
 
   // `path` is the packet's.
   void handle_mad(Time now, wire::Bytes mad, const wire::Path& path);
+  // The network says that nobody receives at `destination`. What waits for an answer from there is
+  // repeated sooner, and given up soon: kPatience after it was sent first. Nothing else changes.
+  void handle_unreachable(Time now, const wire::IpAddress& destination);
   void handle_timer(Time now);
   [[nodiscard]] Time next_deadline() { return timers_.next(); }
 
@@ -139,6 +142,11 @@ class ConnectionManager {
   [[nodiscard]] std::size_t listeners() const { return listeners_.size(); }
 
  private:
+  // A server that is started at the same time is there by then. An address that nobody has is
+  // known after three seconds, as long as the kernel asks for its link address.
+  static constexpr Duration kPatience = std::chrono::milliseconds(2500);
+  static constexpr Duration kSoonerRetry = std::chrono::milliseconds(500);
+
   // Who sent a REQ: its address, GUID, and communication id or queue pair.
   using RemoteKey = std::tuple<wire::IpAddress, wire::Guid, std::uint32_t>;
   struct Outgoing {

@@ -31,6 +31,9 @@ class CaptureFabric final : public Fabric, private Receiver {
 
  private:
   void on_packet(Time now, const wire::Inbound& packet) override;
+  void on_unreachable(Time now, const wire::IpAddress& destination) override {
+    receiver_->on_unreachable(now, destination);
+  }
 
   std::unique_ptr<Fabric> inner_;
   std::shared_ptr<CaptureFile> file_;

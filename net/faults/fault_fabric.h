@@ -59,6 +59,9 @@ class FaultFabric final : public Fabric, private Receiver {
   };
 
   void on_packet(Time now, const wire::Inbound& packet) override;
+  void on_unreachable(Time now, const wire::IpAddress& destination) override {
+    receiver_->on_unreachable(now, destination);
+  }
   void wait(Time now, const Verdict& verdict, WaitingRoom& room, Waiting packet);
   // Sends it through the inner fabric; false if that takes no more now.
   bool send(Time now, const Waiting& packet);

@@ -96,13 +96,14 @@ bool Sender::is_time_to_send() const {
   return (run_is_full && used_ >= kEnough) || used_ >= kBatchSize || runs_.size() >= kMaxMessages;
 }
 
-bool Sender::extends_last(const wire::Outbound& packet, std::size_t size, Slot peer_slot) const {
+bool Sender::extends_last(const wire::Outbound& packet, std::size_t size, wire::Qpn qpn) const {
   if (!segments_ || runs_.empty() || full_) return false;
   const Run& run = runs_.back();
   // Who picks a socket by the QPN picks it once for all of a message.
   return run.count < kMaxSegments && size <= run.segment_size &&
          run.size == run.count * run.segment_size && run.size + size <= kMaxRun &&
-         peer_slot == run.peer_slot && packet.path->source_port == run.wanted_port &&
+         slot_of(qpn) == run.peer_slot && is_management(qpn) == run.is_management &&
+         packet.path->source_port == run.wanted_port &&
          packet.path->destination == run.path.destination &&
          packet.path->source == run.path.source &&
          packet.path->traffic_class == run.path.traffic_class &&
@@ -115,12 +116,12 @@ void Sender::commit(Time, const wire::Outbound& packet) {
     std::memmove(buffer_.get() + used_, buffer_.get() + reserved_at_, packet.size);
     reserved_at_ = used_;
   }
-  const Slot peer_slot = slot_of(destination_qpn({buffer_.get() + used_, packet.size}));
-  if (extends_last(packet, size, peer_slot)) {
+  const wire::Qpn qpn = destination_qpn({buffer_.get() + used_, packet.size});
+  if (extends_last(packet, size, qpn)) {
     Run& run = runs_.back();
     run.size += size;
     ++run.count;
-  } else if (!start_run(packet, size, peer_slot)) {
+  } else if (!start_run(packet, size, qpn)) {
     ++counters_.errors;
     counters_.last_error = EADDRNOTAVAIL;
     return;
@@ -129,22 +130,25 @@ void Sender::commit(Time, const wire::Outbound& packet) {
   used_ += size;
 }
 
-bool Sender::start_run(const wire::Outbound& packet, std::size_t size, Slot peer_slot) {
+bool Sender::start_run(const wire::Outbound& packet, std::size_t size, wire::Qpn qpn) {
   SendAddress* const address = find(packet.path->source);
   if (address == nullptr) return false;
-  const auto [socket, port] = socket_for(*address, packet.path->source_port);
+  const bool is_management = net::is_management(qpn);
+  const auto [socket, port] = is_management ? manager_of(*address, packet.path->source_port)
+                                            : socket_for(*address, packet.path->source_port);
   wire::Path path = *packet.path;
   path.source_port = port;
   runs_.push_back({.path = path,
                    .wanted_port = packet.path->source_port,
-                   .peer_slot = peer_slot,
+                   .peer_slot = slot_of(qpn),
                    .socket = socket,
                    .interface = address->local.interface,
                    .begin = used_,
                    .size = size,
                    .segment_size = size,
                    .count = 1,
-                   .seed = wire::IcrcSeed(path, size)});
+                   .seed = wire::IcrcSeed(path, size),
+                   .is_management = is_management});
   return true;
 }
 
@@ -167,6 +171,28 @@ std::pair<const Descriptor*, std::uint16_t> Sender::socket_for(SendAddress& addr
   }
   if (!chosen.socket.is_open()) return {address.receiver, wire::kRoceUdpPort};
   return {&chosen.socket, chosen.port};
+}
+
+std::pair<const Descriptor*, std::uint16_t> Sender::manager_of(SendAddress& address,
+                                                               std::uint16_t wanted_port) {
+  SendAddress::PortSocket& manager = address.manager;
+  if (!manager.tried) {
+    manager.tried = true;
+    manager.socket = open_manager(address.local, manager.port, options_);
+    if (manager.socket.is_open() && on_manager_) on_manager_(manager.socket);
+  }
+  if (!manager.socket.is_open()) return socket_for(address, wanted_port);
+  return {&manager.socket, manager.port};
+}
+
+std::optional<wire::IpAddress> Sender::take_unreachable() {
+  for (const auto& address : addresses_) {
+    if (!address->manager.socket.is_open()) continue;
+    if (const auto destination = net::take_unreachable(address->manager.socket.number())) {
+      return destination;
+    }
+  }
+  return std::nullopt;
 }
 
 // The packet is the last one of the last run, and still in the cache.
@@ -246,6 +272,8 @@ void Sender::fill(mmsghdr& header, Message& message, const Run& run) {
 
 bool Sender::handle_refusal(int code) {
   if (code == EAGAIN || code == EINTR) return code == EINTR;
+  // What an earlier packet met is told to the one that leaves next, which was not sent then.
+  if (runs_[sent_].is_management && !std::exchange(runs_[sent_].was_retried, true)) return true;
   if (runs_[sent_].count > 1 && is_about_segments(code)) {
     split_first();
   } else {

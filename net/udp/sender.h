@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,8 @@ struct SendAddress {
     Descriptor socket;
   };
   std::array<PortSocket, kPorts> ports;
+  // By it leave packets to queue pair 1, whatever their path: see open_manager.
+  PortSocket manager;
 };
 
 struct SendCounters {
@@ -61,6 +65,12 @@ class Sender {
   // False: some of it waits for a writable socket.
   bool flush(Time now);
 
+  // Who is told of a socket whose error queue is to be watched, when it is opened.
+  using OnManager = std::function<void(const Descriptor&)>;
+  void set_on_manager(OnManager on_manager) { on_manager_ = std::move(on_manager); }
+  // Takes a destination that management packets did not reach; nothing if there is none.
+  [[nodiscard]] std::optional<wire::IpAddress> take_unreachable();
+
   // The socket that is full; -1 if none is.
   [[nodiscard]] int full_socket() const;
   [[nodiscard]] const SendCounters& counters() const { return counters_; }
@@ -77,7 +87,9 @@ class Sender {
     std::size_t segment_size;
     std::uint32_t count;
     wire::IcrcSeed seed;  // for packets of segment_size
+    bool is_management = false;
     bool was_split = false;
+    bool was_retried = false;
   };
   // One message to the kernel.
   struct Message {
@@ -88,10 +100,12 @@ class Sender {
 
   [[nodiscard]] bool is_time_to_send() const;
   [[nodiscard]] bool extends_last(const wire::Outbound& packet, std::size_t size,
-                                  Slot peer_slot) const;
-  bool start_run(const wire::Outbound& packet, std::size_t size, Slot peer_slot);
+                                  wire::Qpn qpn) const;
+  bool start_run(const wire::Outbound& packet, std::size_t size, wire::Qpn qpn);
   [[nodiscard]] SendAddress* find(const wire::IpAddress& source);
   [[nodiscard]] std::pair<const Descriptor*, std::uint16_t> socket_for(SendAddress& address,
+                                                                       std::uint16_t wanted_port);
+  [[nodiscard]] std::pair<const Descriptor*, std::uint16_t> manager_of(SendAddress& address,
                                                                        std::uint16_t wanted_port);
   void write_icrc(const wire::Outbound& packet);
   void send();
@@ -104,6 +118,7 @@ class Sender {
   void explain(const Run& run, int code) const;
 
   UdpOptions options_;
+  OnManager on_manager_;
   CaptureWatch captures_;
   bool can_segment_;
   bool segments_ = false;  // now

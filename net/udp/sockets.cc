@@ -1,9 +1,12 @@
 #include "net/udp/sockets.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include <fmt/core.h>
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -16,6 +19,18 @@
 
 namespace urxe::net {
 namespace {
+
+// RFC 6335's dynamic ports, which RoCEv2 asks for, and how many of them are tried.
+constexpr std::uint16_t kDynamicPorts = 0xC000;
+constexpr int kManagerPorts = 16;
+constexpr int kErrorBuffer = 64 * 1024;  // bytes
+
+bool means_unreachable(const sock_extended_err& error) {
+  const bool from_network =
+      error.ee_origin == SO_EE_ORIGIN_ICMP || error.ee_origin == SO_EE_ORIGIN_ICMP6;
+  return from_network && (error.ee_errno == ECONNREFUSED || error.ee_errno == EHOSTUNREACH ||
+                          error.ee_errno == ENETUNREACH);
+}
 
 // What the kernel lacks shows where it matters; the rest is done without.
 bool set(int socket, int level, int option, int value) {
@@ -134,6 +149,43 @@ Descriptor open_sender(const LocalAddress& local, std::uint16_t source_port,
   set_path_options(number, local);
   if (refuse_all(number) != 0 || bind_to(number, local, source_port) != 0) return {};
   return socket;
+}
+
+Descriptor open_manager(const LocalAddress& local, std::uint16_t& source_port,
+                        const UdpOptions& options) {
+  std::random_device random;
+  for (int tried = 0; tried < kManagerPorts; ++tried) {
+    source_port = static_cast<std::uint16_t>(random() | kDynamicPorts);
+    Descriptor socket(open_socket(local.address), options.keep_descriptor);
+    if (!socket.is_open()) return {};
+    const int number = socket.number();
+    set(number, SOL_SOCKET, SO_RCVBUF, kErrorBuffer);
+    set_path_options(number, local);
+    const bool v4 = local.address.is_v4();
+    if (!set(number, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, 1)) return {};
+    if (refuse_all(number) != 0) return {};
+    if (bind_to(number, local, source_port) == 0) return socket;
+  }
+  return {};
+}
+
+std::optional<wire::IpAddress> take_unreachable(int socket) {
+  while (true) {
+    SocketAddress destination{};
+    alignas(cmsghdr) std::array<char, 256> control;
+    msghdr message{};
+    message.msg_name = &destination;
+    message.msg_namelen = sizeof(destination);
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return std::nullopt;
+    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+         part = CMSG_NXTHDR(&message, part)) {
+      sock_extended_err error{};
+      std::memcpy(&error, CMSG_DATA(part), sizeof(error));
+      if (means_unreachable(error)) return address_of(destination);
+    }
+  }
 }
 
 tl::expected<Descriptor, int> open_group(const LocalAddress& group, const UdpOptions& options) {

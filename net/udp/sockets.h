@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <tl/expected.hpp>
 
@@ -24,6 +25,15 @@ namespace urxe::net {
 // Only sends, from a source port of its own. -1 and nothing else if another user has that port.
 [[nodiscard]] Descriptor open_sender(const LocalAddress& local, std::uint16_t source_port,
                                      const UdpOptions& options);
+
+// The same for management packets, whose fate is of interest: what the network says of packets that
+// did not arrive waits in its error queue. It shares its port with nobody, or another socket might
+// get that; so it takes any of the dynamic ports, and says which.
+[[nodiscard]] Descriptor open_manager(const LocalAddress& local, std::uint16_t& source_port,
+                                      const UdpOptions& options);
+
+// Takes one destination from the error queue of such a socket; nothing if it is empty.
+[[nodiscard]] std::optional<wire::IpAddress> take_unreachable(int socket);
 
 // Receives what is sent to a group on an interface, as every other member of this host does. The
 // error is an errno.

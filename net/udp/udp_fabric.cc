@@ -7,7 +7,6 @@
 #include <random>
 
 #include <fmt/core.h>
-#include <sys/epoll.h>
 
 #include "net/udp/sockets.h"
 #include "net/wire/opcode.h"
@@ -92,6 +91,9 @@ UdpFabric::UdpFabric(const UdpOptions& options, bool can_segment)
       sender_(options, can_segment),
       held_(options.keep_descriptor) {
   if (held_.timer().is_open()) static_cast<void>(watch(held_.timer(), kTimerId));
+  // Errors show whatever is asked for.
+  sender_.set_on_manager(
+      [this](const Descriptor& socket) { static_cast<void>(watch(socket, kManagerId, 0)); });
 }
 
 tl::expected<void, Error> UdpFabric::add(const LocalAddress& local, Descriptor socket) {
@@ -115,8 +117,8 @@ tl::expected<void, Error> UdpFabric::add_address(const LocalAddress& local) {
   return {};
 }
 
-int UdpFabric::watch(const Descriptor& source, std::uint32_t id) const {
-  epoll_event event{.events = EPOLLIN, .data = {.u32 = id}};
+int UdpFabric::watch(const Descriptor& source, std::uint32_t id, std::uint32_t events) const {
+  epoll_event event{.events = events, .data = {.u32 = id}};
   return epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, source.number(), &event) == 0 ? 0 : errno;
 }
 
@@ -229,7 +231,7 @@ std::size_t UdpFabric::read_ready(Time now, Receiver& receiver, std::size_t budg
   for (int i = 0; i < ready && packets < budget; ++i) {
     packets += read(now, receiver, events[static_cast<std::size_t>(i)].data.u32, budget - packets);
   }
-  if (ready > 0) busy_id_ = ready == 1 && events[0].data.u32 != kTimerId ? events[0].data.u32 : 0;
+  if (ready > 0) busy_id_ = ready == 1 && events[0].data.u32 < kManagerId ? events[0].data.u32 : 0;
   return packets;
 }
 
@@ -238,6 +240,11 @@ std::size_t UdpFabric::read(Time now, Receiver& receiver, std::uint32_t id, std:
     if (socket->id == id) return read_socket(now, receiver, *socket, budget);
   }
   if (id == kTimerId) look_at_held(now, receiver);
+  if (id == kManagerId) {
+    while (const auto destination = sender_.take_unreachable()) {
+      receiver.on_unreachable(now, *destination);
+    }
+  }
   Mailbox* const mailbox = find_mailbox(id);
   return mailbox == nullptr ? 0 : read_mailbox(now, receiver, *mailbox, budget);
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/epoll.h>
 #include <tl/expected.hpp>
 
 #include "net/descriptor.h"
@@ -104,7 +105,8 @@ class UdpFabric final : public Fabric {
 
   [[nodiscard]] tl::expected<void, Error> add(const LocalAddress& local, Descriptor socket);
   // Adds a source to what is waited for, under an id of its own. Returns 0 or an errno.
-  [[nodiscard]] int watch(const Descriptor& source, std::uint32_t id) const;
+  [[nodiscard]] int watch(const Descriptor& source, std::uint32_t id,
+                          std::uint32_t events = EPOLLIN) const;
   [[nodiscard]] bool owns(Slot slot) const;
   [[nodiscard]] bool owns(const std::string& mailbox) const;
   [[nodiscard]] bool is_ours(const wire::IpAddress& destination) const;
@@ -135,7 +137,9 @@ class UdpFabric final : public Fabric {
   void post_all();
   void note_posted(const Outbox::Entry& entry, int error);
 
-  static constexpr std::uint32_t kTimerId = ~0U;  // of held_, where others have last_id_
+  // Where others have last_id_.
+  static constexpr std::uint32_t kTimerId = ~0U;        // of held_
+  static constexpr std::uint32_t kManagerId = ~0U - 1;  // of error queues
 
   UdpOptions options_;
   Descriptor epoll_;  // what wait_for gives: readable when any of the sockets is

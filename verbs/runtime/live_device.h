@@ -100,6 +100,9 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   void settle(Haste haste) override;
 
   void on_packet(Time now, const wire::Inbound& packet) override;
+  void on_unreachable(Time now, const wire::IpAddress& destination) override {
+    device_.cm().handle_unreachable(now, destination);
+  }
   Turn move_packets(Time now);
   // Lets the device write its packets; the fabric sends those that fill a batch.
   void collect(Time now);

@@ -114,6 +114,66 @@ TEST_CASE("a request that nobody answers is sent sixteen times, 6.1 s apart, and
   CHECK(world.remembered() == 0);
 }
 
+TEST_CASE("a request to where the network says nobody is is repeated sooner, and given up soon") {
+  CmWorld world;
+  world.fate = [](int, const wire::CmMessage&) { return 0; };
+  const auto id = world.connect();
+  const auto peer = world.pair().node(1).address;
+  world.run(1ms);
+  for (int reports = 0; reports < 5; ++reports) {
+    CHECK(world.sent_count(CmAttribute::req) == 1 + reports);
+    world.cm(0).handle_unreachable(world.now(), peer);
+    world.cm(0).handle_unreachable(world.now(), peer);  // more of them change nothing
+    world.run(500ms);
+  }
+  CHECK(world.events(0).empty());
+  world.cm(0).handle_unreachable(world.now(), peer);
+  CHECK(world.one_event(0, CmEventKind::request_timed_out).id == id);
+  world.run(20s);
+  CHECK(world.sent_count(CmAttribute::req) == 6);
+}
+
+TEST_CASE("a server that begins while the network says that nobody is there gets the request") {
+  CmWorld world;
+  world.fate = [](int, const wire::CmMessage&) { return 0; };
+  world.connect();
+  world.run(1ms);
+  world.cm(0).handle_unreachable(world.now(), world.pair().node(1).address);
+  world.fate = nullptr;
+  world.listen();
+  world.run(600ms);
+  const auto server = world.one_event(1, CmEventKind::request_received).id;
+  REQUIRE(world.cm(1).accept(world.now(), server, CmWorld::offer(0x222)));
+  world.run(1ms);
+  world.one_event(0, CmEventKind::reply_received);
+}
+
+TEST_CASE("an unreachable address is nothing to requests to others and to what is established") {
+  CmWorld world;
+  world.listen();
+  const auto ends = world.establish();
+  world.cm(0).handle_unreachable(world.now() + 1h, world.pair().node(1).address);
+  CHECK(world.cm(0).find(ends.client)->state == emulator::CmState::established);
+  world.fate = [](int, const wire::CmMessage&) { return 0; };
+  world.connect(0x333);
+  world.cm(0).handle_unreachable(world.now() + 1h, world.pair().node(0).address);
+  world.run(6s);
+  CHECK(world.events(0).empty());
+  CHECK(world.sent_count(CmAttribute::req) == 2);  // of both connections
+}
+
+TEST_CASE("the end of a connection whose peer's address is empty comes soon") {
+  CmWorld world;
+  world.listen();
+  const auto ends = world.establish();
+  world.fate = [](int, const wire::CmMessage&) { return 0; };
+  REQUIRE(world.cm(0).disconnect(world.now(), ends.client));
+  world.cm(0).handle_unreachable(world.now(), world.pair().node(1).address);
+  world.run(3s);
+  world.cm(0).handle_unreachable(world.now(), world.pair().node(1).address);
+  CHECK(world.one_event(0, CmEventKind::disconnect_timed_out).id == ends.client);
+}
+
 TEST_CASE("a reply that nobody answers is given up, too") {
   CmWorld world;
   world.listen();

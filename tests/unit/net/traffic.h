@@ -46,10 +46,14 @@ struct Arrival {
 class Arrivals final : public net::Receiver {
  public:
   void on_packet(Time now, const wire::Inbound& packet) override;
+  void on_unreachable(Time, const wire::IpAddress& destination) override {
+    unreachable.push_back(destination);
+  }
   [[nodiscard]] std::vector<std::uint32_t> psns() const;
   [[nodiscard]] bool all_right() const;
 
   std::vector<Arrival> all;
+  std::vector<wire::IpAddress> unreachable;
 };
 
 // The first queue pair number of a fabric.
