@@ -43,6 +43,10 @@ void CmDevice::cm_event(emulator::Device& device, const emulator::CmEvent& event
   agent_.handle_event(*this, device, event);
 }
 
+void CmDevice::device_removed(emulator::Device& device) { agent_.handle_removal(*this, device); }
+
+void CmDevice::link_address_changed() { agent_.handle_link_address(*this); }
+
 CmAgent::CmAgent(const std::vector<DeviceConfig>& devices, AgentOptions options)
     : devices_(devices), options_(std::move(options)), ports_(options_.random()) {
   pool_.resize(devices_.size());
@@ -78,6 +82,7 @@ void CmAgent::close_channel(EventChannel& channel) {
     last = channels_.empty();
   }
   clean_up(left);
+  clean_up_removed();
   if (!last) return;
   // Nobody uses rdma_cm any more, so it keeps no device running.
   const std::scoped_lock lock(pool_mutex_);
@@ -130,6 +135,13 @@ std::optional<std::size_t> CmAgent::device_with(const wire::IpAddress& address) 
 
 tl::expected<CmAgent::IdPointer, int> CmAgent::find(const EventChannel& channel,
                                                     std::uint32_t handle) const {
+  auto found = find_any(channel, handle);
+  if (found && (*found)->removed) return tl::unexpected(-ENXIO);
+  return found;
+}
+
+tl::expected<CmAgent::IdPointer, int> CmAgent::find_any(const EventChannel& channel,
+                                                        std::uint32_t handle) const {
   const auto found = ids_.find(handle);
   if (found == ids_.end()) return tl::unexpected(-ENOENT);
   if (found->second->channel != &channel) return tl::unexpected(-EINVAL);
@@ -192,6 +204,15 @@ void CmAgent::clean_up(const Leftovers& left) {
   }
 }
 
+void CmAgent::clean_up_removed() {
+  Leftovers left;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::swap(left, removed_);
+  }
+  clean_up(left);
+}
+
 // --- commands
 
 int CmAgent::execute(EventChannel& channel, std::uint32_t command, const Request& request) {
@@ -223,6 +244,7 @@ int CmAgent::execute(EventChannel& channel, std::uint32_t command, const Request
     return commands;
   }();
   if (command >= kCommands.size()) return -EINVAL;
+  clean_up_removed();
   return (this->*kCommands[command])(channel, request);
 }
 
@@ -263,7 +285,7 @@ int CmAgent::destroy_id(EventChannel& channel, const Request& request) {
   rdma_ucm_destroy_id_resp response{};
   {
     const std::scoped_lock lock(mutex_);
-    const auto id = find(channel, command.id);
+    const auto id = find_any(channel, command.id);
     if (!id) return id.error();
     bury(**id, left);
     response.events_reported = (*id)->events_reported;

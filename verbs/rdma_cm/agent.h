@@ -78,11 +78,15 @@ class CmAgent {
   };
 
   // --- agent.cc
+  // Fails for those whose device was removed, which only `find_any` finds.
   [[nodiscard]] tl::expected<IdPointer, int> find(const EventChannel& channel,
                                                   std::uint32_t handle) const;
+  [[nodiscard]] tl::expected<IdPointer, int> find_any(const EventChannel& channel,
+                                                      std::uint32_t handle) const;
   IdPointer add_identifier(EventChannel& channel, wire::PortSpace space, emulator::QpType type);
   void bury(Identifier& id, Leftovers& left);
   void clean_up(const Leftovers& left);
+  void clean_up_removed();
   // Opens the device if that was not done yet. Not with a lock held.
   [[nodiscard]] tl::expected<CmDevice*, int> use_device(std::size_t index);
   [[nodiscard]] std::optional<std::size_t> device_with(const wire::IpAddress& address) const;
@@ -158,6 +162,8 @@ class CmAgent {
   void handle_request(CmDevice& device, emulator::Device& engine, const emulator::CmEvent& event);
   void handle_connection(const IdPointer& id, const emulator::CmEvent& event);
   void handle_resolution(const IdPointer& id, const emulator::CmEvent& event);
+  void handle_removal(CmDevice& device, emulator::Device& engine);
+  void handle_link_address(const CmDevice& device);
   [[nodiscard]] IdPointer find_listener(const CmDevice& device,
                                         emulator::ListenerId listener) const;
   void publish(const IdPointer& id, abi::CmEventType type, std::int32_t status,
@@ -175,6 +181,7 @@ class CmAgent {
   std::map<std::pair<const CmDevice*, wire::CommId>, IdPointer> by_communication_;
   std::unordered_map<std::uint32_t, std::shared_ptr<Multicast>> groups_;
   PortTable ports_;
+  Leftovers removed_;  // of devices, for the next command: it comes without a device's lock
   std::uint32_t next_handle_ = 0;
   std::uint32_t next_group_ = 0;
 };

@@ -30,6 +30,8 @@ class CmDevice final : private CmListener {
 
  private:
   void cm_event(emulator::Device& device, const emulator::CmEvent& event) override;
+  void device_removed(emulator::Device& device) override;
+  void link_address_changed() override;
 
   CmAgent& agent_;
   const DeviceConfig& config_;

@@ -113,6 +113,37 @@ void CmAgent::handle_event(CmDevice& device, emulator::Device& engine,
   }
 }
 
+// As the kernel's cma_process_remove and ucma_close_id: an identifier that was bound to the device
+// is told, and is good for nothing any more. One that listens on all devices hears nothing.
+void CmAgent::handle_removal(CmDevice& device, emulator::Device& engine) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [handle, id] : ids_) {
+    if (id->device != &device || id->removed) continue;
+    id->removed = true;
+    if (id->uid != 0) publish(id, abi::CmEventType::device_removal, 0);
+    if (id->communication) {
+      by_communication_.erase({&device, *id->communication});
+      engine.cm().release(options_.now(), *id->communication);
+      id->communication.reset();
+    }
+    for (const Listening& listening : id->listening) {
+      engine.cm().stop_listening(listening.listener);
+    }
+    std::move(id->listening.begin(), id->listening.end(), std::back_inserter(removed_.listening));
+    id->listening.clear();
+    ports_.release(*id);
+  }
+}
+
+// The kernel says so when a bond fails over to a port of another address.
+void CmAgent::handle_link_address(const CmDevice& device) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [handle, id] : ids_) {
+    if (id->device != &device || id->removed || id->uid == 0) continue;
+    publish(id, abi::CmEventType::addr_change, 0);
+  }
+}
+
 void CmAgent::handle_request(CmDevice& device, emulator::Device& engine,
                              const emulator::CmEvent& event) {
   const IdPointer listener = find_listener(device, event.listener);

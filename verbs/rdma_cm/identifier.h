@@ -66,6 +66,7 @@ struct Identifier {
   std::optional<std::uint8_t> ack_timeout;
 
   CmDevice* device = nullptr;  // once it is bound to one
+  bool removed = false;        // the device went away: it can only be destroyed
   wire::IpAddress source_gid;
   wire::IpAddress destination_gid;
   bool has_route = false;

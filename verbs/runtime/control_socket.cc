@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <fmt/core.h>
 #include <sys/socket.h>
@@ -60,12 +61,19 @@ struct Letter {
   }
 };
 
-std::string answer_to(std::string_view request, const ControlSocket::Raise& raise) {
+struct Reply {
+  std::string answer;
+  std::function<void()> raise;
+};
+
+Reply reply_to(std::string_view request, const ControlSocket::Prepare& prepare) {
   const std::string_view device = request.substr(0, request.find(' '));
   const std::string_view name = request.substr(std::min(device.size() + 1, request.size()));
   const auto event = event_by_name(name);
-  if (!event) return fmt::format("there is no event '{}'", name);
-  return raise(device, *event) ? "ok" : fmt::format("device '{}' is not open here", device);
+  if (!event) return {fmt::format("there is no event '{}'", name), {}};
+  auto raise = prepare(device, *event);
+  if (!raise) return {fmt::format("device '{}' is not open here", device), {}};
+  return {"ok", std::move(raise)};
 }
 
 }  // namespace
@@ -94,20 +102,21 @@ int ControlSocket::open() {
   return failed;
 }
 
-void ControlSocket::serve(const Raise& raise) {
-  for (int i = 0; i < kRequestsAtOnce && socket_ && serve_one(raise); ++i) {
+void ControlSocket::serve(const Prepare& prepare) {
+  for (int i = 0; i < kRequestsAtOnce && socket_ && serve_one(prepare); ++i) {
   }
 }
 
-bool ControlSocket::serve_one(const Raise& raise) {
+bool ControlSocket::serve_one(const Prepare& prepare) {
   Letter letter;
   const ssize_t size = letter.receive(socket_->number());
   if (size < 0) return errno == EINTR;
   if (!letter.is_allowed()) return true;
-  const std::string answer = answer_to({letter.text.data(), static_cast<std::size_t>(size)}, raise);
+  const Reply reply = reply_to({letter.text.data(), static_cast<std::size_t>(size)}, prepare);
   // Who does not listen to the answer does not get it.
-  sendto(socket_->number(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+  sendto(socket_->number(), reply.answer.data(), reply.answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
          reinterpret_cast<const sockaddr*>(&letter.from), letter.header.msg_namelen);
+  if (reply.raise) reply.raise();
   return true;
 }
 

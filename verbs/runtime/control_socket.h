@@ -22,13 +22,15 @@ class ControlSocket {
   // -1 if it is not open, as poll(2) likes it.
   [[nodiscard]] int descriptor() const { return socket_ ? socket_->number() : -1; }
 
-  // False if there is no such device.
-  using Raise = std::function<bool(std::string_view device, emulator::AsyncEventType event)>;
-  // Serves the requests that have come, some at most.
-  void serve(const Raise& raise);
+  // What makes the event happen; empty if there is no such device.
+  using Prepare =
+      std::function<std::function<void()>(std::string_view device, emulator::AsyncEventType event)>;
+  // Serves the requests that have come, some at most. The answer comes first: a program may end
+  // for the event.
+  void serve(const Prepare& prepare);
 
  private:
-  bool serve_one(const Raise& raise);
+  bool serve_one(const Prepare& prepare);
 
   std::optional<PrivateDescriptor> socket_;
 };

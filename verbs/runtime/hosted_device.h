@@ -38,6 +38,10 @@ class CmListener {
  public:
   virtual ~CmListener() = default;
   virtual void cm_event(emulator::Device& device, const emulator::CmEvent& event) = 0;
+  // The device goes away under its users.
+  virtual void device_removed(emulator::Device& device) = 0;
+  // The device's network interface has another link address.
+  virtual void link_address_changed() = 0;
 };
 
 // The outside of a hosted device, as the command handlers see it. The real one is tied to sockets,
@@ -76,6 +80,16 @@ class HostedDevice {
   void set_cm_listener(CmListener* listener) {
     const auto locked = access();
     cm_listener_ = listener;
+  }
+  // What happens to the device as a whole, for all who have it open.
+  void report_removal() {
+    const auto locked = access();
+    locked->report(emulator::AsyncEventType::device_fatal);
+    if (cm_listener_ != nullptr) cm_listener_->device_removed(*locked);
+  }
+  void report_link_address() {
+    const auto locked = access();
+    if (cm_listener_ != nullptr) cm_listener_->link_address_changed();
   }
   // Moves packets once, without blocking: what a polling program calls while it finds nothing.
   virtual void drive() = 0;

@@ -127,17 +127,24 @@ LiveDevice::Turn LiveDevice::serve(std::size_t hold_from) {
   return turn;
 }
 
-bool LiveDevice::raise(std::string_view name, emulator::AsyncEventType event) {
-  if (port_ == nullptr || port_->config().name != name) return false;
-  access()->report(event);
-  return true;
+void LiveDevice::raise(emulator::AsyncEventType event) {
+  if (event == emulator::AsyncEventType::device_fatal) {
+    report_removal();
+  } else {
+    access()->report(event);
+  }
 }
 
 void LiveDevice::look_at_port() {
   if (port_ == nullptr) return;
   const PortFollower::Sight sight = port_->look();
-  const auto device = access();
-  port_->apply(sight, *device);
+  PortFollower::News news;
+  {
+    const auto device = access();
+    news = port_->apply(sight, *device);
+  }
+  if (news.is_gone) report_removal();
+  if (news.has_new_link_address) report_link_address();
 }
 
 std::vector<wire::IpAddress> LiveDevice::gids() {

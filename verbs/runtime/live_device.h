@@ -60,8 +60,11 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
 
   // --- for the progress thread
 
-  // The event happens, because somebody asked for it. False if the device has another name.
-  bool raise(std::string_view name, emulator::AsyncEventType event);
+  [[nodiscard]] bool has_name(std::string_view name) const {
+    return port_ != nullptr && port_->config().name == name;
+  }
+  // The event happens, because somebody asked for it.
+  void raise(emulator::AsyncEventType event);
   // Something changed about network interfaces.
   void look_at_port();
 

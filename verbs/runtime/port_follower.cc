@@ -14,16 +14,23 @@ bool holds(const std::vector<wire::IpAddress>& all, const wire::IpAddress& addre
   return std::find(all.begin(), all.end(), address) != all.end();
 }
 
+// The device's interface; nothing if it is gone. The error: nobody can say.
+tl::expected<std::optional<Interface>, std::string> interface_of(const DeviceConfig& config) {
+  auto all = list_interfaces();
+  if (!all) return tl::unexpected(all.error());
+  const auto found = std::find_if(all->begin(), all->end(), [&](const Interface& interface) {
+    return interface.index == config.ifindex;
+  });
+  return found == all->end() ? std::nullopt : std::optional(std::move(*found));
+}
+
 }  // namespace
 
 std::vector<wire::IpAddress> present_addresses(const DeviceConfig& config) {
   if (config.fixed_addresses) return config.addresses;
-  const auto interfaces = list_interfaces();
-  if (!interfaces) return config.addresses;
-  for (const Interface& interface : *interfaces) {
-    if (interface.index == config.ifindex) return interface.addresses;
-  }
-  return {};
+  const auto interface = interface_of(config);
+  if (!interface) return config.addresses;
+  return *interface ? (*interface)->addresses : std::vector<wire::IpAddress>{};
 }
 
 std::vector<wire::IpAddress> first_gids(const DeviceConfig& config,
@@ -36,16 +43,33 @@ std::vector<wire::IpAddress> first_gids(const DeviceConfig& config,
 }
 
 PortFollower::PortFollower(const DeviceConfig& config, net::UdpFabric& fabric)
-    : config_(config), fabric_(fabric), state_(port_status(config).state) {}
+    : config_(config), fabric_(fabric) {
+  const Sight sight = look();
+  state_ = sight.state;
+  exists_ = sight.exists;
+  link_address_ = sight.link_address;
+}
 
 PortFollower::Sight PortFollower::look() const {
   const PortStatus status = port_status(config_);
-  return {.state = status.state,
-          .active_mtu = status.active_mtu,
-          .addresses = present_addresses(config_)};
+  Sight sight{.state = status.state,
+              .active_mtu = status.active_mtu,
+              .addresses = present_addresses(config_)};
+  const auto interface = interface_of(config_);
+  sight.exists = !interface || interface->has_value();
+  sight.link_address = interface && *interface ? (*interface)->mac : link_address_;
+  return sight;
 }
 
-void PortFollower::apply(const Sight& sight, emulator::Device& device) {
+PortFollower::News PortFollower::compare(const Sight& sight) {
+  const News news{.is_gone = exists_ && !sight.exists,
+                  .has_new_link_address = sight.link_address != link_address_};
+  exists_ = sight.exists;
+  link_address_ = sight.link_address;
+  return news;
+}
+
+PortFollower::News PortFollower::apply(const Sight& sight, emulator::Device& device) {
   if (sight.state != state_) {
     state_ = sight.state;
     device.report(state_ == PortState::active ? emulator::AsyncEventType::port_active
@@ -56,14 +80,20 @@ void PortFollower::apply(const Sight& sight, emulator::Device& device) {
         fmt::format("{}: the largest path MTU is {} now", config_.name, emulator::bytes_of(mtu)));
     device.set_port_mtu(mtu);
   }
+  follow_addresses(sight.addresses, device);
+  return compare(sight);
+}
+
+void PortFollower::follow_addresses(const std::vector<wire::IpAddress>& present,
+                                    emulator::Device& device) {
   std::vector<wire::IpAddress> gids = device.gids().gids();
   bool changed = false;
   for (wire::IpAddress& gid : gids) {
-    if (gid.is_unspecified() || holds(sight.addresses, gid)) continue;
+    if (gid.is_unspecified() || holds(present, gid)) continue;
     gid = {};
     changed = true;
   }
-  for (const wire::IpAddress& address : sight.addresses) {
+  for (const wire::IpAddress& address : present) {
     if (!holds(gids, address)) changed = add(address, gids) || changed;
   }
   if (!changed) return;

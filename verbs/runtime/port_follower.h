@@ -6,6 +6,7 @@
 #include "emulator/device.h"
 #include "net/udp/udp_fabric.h"
 #include "verbs/config/device_config.h"
+#include "verbs/config/interface.h"
 #include "verbs/config/port_status.h"
 
 namespace urxe::verbs {
@@ -32,22 +33,34 @@ class PortFollower {
     PortState state = PortState::down;
     unsigned active_mtu = 0;
     std::vector<wire::IpAddress> addresses;
+    bool exists = true;
+    MacAddress link_address{};
   };
   [[nodiscard]] Sight look() const;
+
+  // What the device's users are to hear besides the events of its port.
+  struct News {
+    bool is_gone = false;  // the interface, and it does not come back: another has another index
+    bool has_new_link_address = false;
+  };
 
   // Brings the device in step, with its lock held: PORT_ACTIVE or PORT_ERR if the state changed;
   // another MTU of the port; GID_CHANGE and a new table if addresses came or went. A GID keeps its
   // index while its address is there; the index of one that went is free for another. A queue pair
   // keeps its path: what it sends from an address that is gone, or in packets that have become too
   // long, the kernel refuses, and it shows as loss.
-  void apply(const Sight& sight, emulator::Device& device);
+  News apply(const Sight& sight, emulator::Device& device);
 
  private:
+  News compare(const Sight& sight);
+  void follow_addresses(const std::vector<wire::IpAddress>& present, emulator::Device& device);
   bool add(const wire::IpAddress& address, std::vector<wire::IpAddress>& gids);
 
   const DeviceConfig& config_;
   net::UdpFabric& fabric_;
-  PortState state_;
+  PortState state_ = PortState::down;
+  bool exists_ = true;
+  MacAddress link_address_{};
 };
 
 }  // namespace urxe::verbs

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <functional>
 
 #include <fmt/core.h>
 #include <sys/eventfd.h>
@@ -205,8 +206,11 @@ void ProgressThread::clear_wake_descriptors() {
 void ProgressThread::serve_requests(const std::vector<std::shared_ptr<LiveDevice>>& held) {
   if (descriptors_[kControl].revents == 0) return;
   control_.serve([&](std::string_view name, emulator::AsyncEventType event) {
-    return std::any_of(held.begin(), held.end(),
-                       [&](const auto& device) { return device->raise(name, event); });
+    const auto found = std::find_if(held.begin(), held.end(),
+                                    [&](const auto& device) { return device->has_name(name); });
+    std::function<void()> raise;
+    if (found != held.end()) raise = [device = *found, event] { device->raise(event); };
+    return raise;
   });
 }
 

@@ -1,4 +1,6 @@
 // rdma_cm as librdmacm uses it: the commands, their events, what is left behind.
+#include <set>
+
 #include <catch2/catch.hpp>
 #include <endian.h>
 #include <fcntl.h>
@@ -244,6 +246,66 @@ TEST_CASE("a service that another process has is refused, and nothing of it stay
   pair.network.server().host().refuse_names = 0;
   CHECK(pair.server.listen(id) == 0);
   CHECK(pair.network.server().host().names.size() == 1);
+}
+
+TEST_CASE("whoever is bound to a device that goes away is told, and can only be destroyed") {
+  Pair pair;
+  const std::uint32_t listener = pair.listening();
+  const std::uint32_t everywhere = pair.server.create(101);
+  REQUIRE(pair.server.bind(everywhere, "0.0.0.0", 7001) == 0);
+  REQUIRE(pair.server.listen(everywhere) == 0);
+  const auto ends = pair.established();
+  pair.network.server().host().report_removal();
+  pair.network.run();
+  std::set<std::uint64_t> told{pair.server.expect(CmEventType::device_removal).uid,
+                               pair.server.expect(CmEventType::device_removal).uid};
+  CHECK(told == std::set<std::uint64_t>{100, 200});
+  CHECK_FALSE(pair.server.is_readable());  // who listens on all devices still does
+  CHECK(pair.client.expect(CmEventType::disconnected).uid == 1);
+
+  CHECK(pair.server.disconnect(ends.server) == -ENXIO);
+  CHECK(pair.server.listen(listener) == -ENXIO);
+  // The device has come back, and the service is free although its listener was not destroyed yet.
+  const std::uint32_t next = pair.server.create(102);
+  REQUIRE(pair.server.bind(next, "10.0.0.1", 7000) == 0);
+  REQUIRE(pair.server.listen(next) == 0);
+  CHECK(pair.server.destroy(ends.server) == 2);
+  CHECK(pair.server.destroy(listener) == 2);
+  CHECK(pair.server.destroy(everywhere) == 0);
+  CHECK(pair.server.destroy(next) == 0);
+  CHECK(pair.network.server().host().names.empty());
+  CHECK(pair.network.server().host().engine().cm().listeners() == 0);
+  pair.network.run(5s);
+  CHECK(pair.network.server().host().engine().cm().connections() == 0);
+}
+
+TEST_CASE("a request that waits when its device goes away cannot be accepted") {
+  Pair pair;
+  pair.listening();
+  const std::uint32_t id = pair.client.resolved(1, 7000);
+  REQUIRE(pair.client.connect(id, 1) == 0);
+  pair.network.run();
+  pair.network.server().host().report_removal();
+  pair.network.run();
+  CHECK(pair.client.expect(CmEventType::rejected).status == 28);
+  const auto request = pair.server.expect(CmEventType::connect_request);
+  CHECK(pair.server.accept(request.id, 200, 1) == -ENXIO);
+  pair.server.expect(CmEventType::device_removal);
+  CHECK_FALSE(pair.server.is_readable());
+}
+
+TEST_CASE("another link address is told to all that are bound to the device, and changes nothing") {
+  Pair pair;
+  pair.listening();
+  const auto ends = pair.established();
+  pair.network.server().host().report_link_address();
+  std::set<std::uint64_t> told{pair.server.expect(CmEventType::addr_change).uid,
+                               pair.server.expect(CmEventType::addr_change).uid};
+  CHECK(told == std::set<std::uint64_t>{100, 200});
+  CHECK_FALSE(pair.server.is_readable());
+  REQUIRE(pair.client.disconnect(ends.client) == 0);
+  pair.network.run();
+  pair.server.expect(CmEventType::disconnected);
 }
 
 TEST_CASE("connections that wait at a listener go with it") {
