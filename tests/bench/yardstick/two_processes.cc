@@ -76,15 +76,7 @@ sockaddr_in address_of(const std::string& text, int port) {
   return address;
 }
 
-constexpr time_t kPatienceSeconds = 10;
-
-// Nothing waits for ever: a datagram may be lost, or a peer have ended.
-int open_socket(int type) {
-  const int opened = check(socket(AF_INET, type | SOCK_CLOEXEC, 0), "socket");
-  const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
-  check(setsockopt(opened, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), "setsockopt");
-  return opened;
-}
+int open_socket(int type) { return check(socket(AF_INET, type | SOCK_CLOEXEC, 0), "socket"); }
 
 void set_option(int socket, int level, int option, int value) {
   check(setsockopt(socket, level, option, &value, sizeof(value)), "setsockopt");
