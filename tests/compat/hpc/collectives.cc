@@ -2,6 +2,8 @@
 // checked.
 #include <cstdint>
 #include <cstdio>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <mpi.h>
@@ -66,6 +68,19 @@ void all_to_all(int size, int round) {
   }
 }
 
+// How many hosts the ranks say that they are on.
+std::size_t hosts() {
+  std::vector<char> name(MPI_MAX_PROCESSOR_NAME);
+  std::vector<char> all(name.size() * static_cast<std::size_t>(ranks));
+  int length = 0;
+  MPI_Get_processor_name(name.data(), &length);
+  MPI_Allgather(name.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, all.data(), MPI_MAX_PROCESSOR_NAME,
+                MPI_CHAR, MPI_COMM_WORLD);
+  std::set<std::string> distinct;
+  for (std::size_t at = 0; at < all.size(); at += name.size()) distinct.emplace(&all[at]);
+  return distinct.size();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -80,7 +95,8 @@ int main(int count, char** arguments) {
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) std::printf("%d ranks: all data right\n", ranks);
+  const std::size_t count_of_hosts = hosts();
+  if (rank == 0) std::printf("%d ranks on %zu hosts: all data right\n", ranks, count_of_hosts);
   MPI_Finalize();
   return 0;
 }

@@ -1,7 +1,7 @@
-"""Open MPI over UCX, ucx_perftest and libfabric on urxe: programs.py WORLD
+"""Open MPI over UCX, ucx_perftest and libfabric on urxe: programs.py WORLD [WORD...]
 
 In world `one` all processes share an address. libfabric takes no loopback interface, and is tested
-in the others; MPI wants one host, and is tested in `one`.
+in the others. An MPI job of two namespaces has two ranks in each. With words only cases run whose names have one of them.
 """
 
 import os
@@ -32,14 +32,38 @@ def ucx(transports):
     return ["env", f"UCX_TLS={transports}", "UCX_NET_DEVICES=rxe0:1"]
 
 
+def write_agent(world, folder):
+    """What mpirun calls in the place of ssh: its command runs in the other namespace, by another
+    host's name, since Open MPI tells hosts apart by that."""
+    agent = os.path.join(folder, "agent")
+    enter = " ".join(world.client.prefix)
+    with open(agent, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\nshift  # the host: there is but one\ncommand=\"$*\"\n"
+                   f"exec {enter} unshare --uts sh -c \"hostname urxe-b; $command\"\n")
+    os.chmod(agent, 0o755)
+    return agent
+
+
+def hosts(world, folder, ranks):
+    """Options of mpirun that place half of the ranks on each node."""
+    half = ranks // 2
+    return ["--host", f"{world.server.address}:{half},{world.client.address}:{half}",
+            "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", write_agent(world, folder),
+            "--mca", "oob_tcp_if_include", "eth0"]
+
+
 def run_mpi(world, runner, transports, ranks):
     program = build_program(runner.folder)
     # Not Open MPI's own transports.
     command = ["mpirun", "--oversubscribe", "-n", str(ranks), "--mca", "pml", "ucx", "--mca", "osc",
                "ucx", "--mca", "btl", "^openib,tcp,vader", "--mca", "orte_tmpdir_base",
                runner.folder]
+    spread = world.server.prefix != world.client.prefix
+    if spread:
+        command += hosts(world, runner.folder, ranks)
     end = runner.alone(ucx(transports) + command + [program], world.server)
-    assert end.status == 0 and f"{ranks} ranks: all data right" in end.output, end
+    said = f"{ranks} ranks on {2 if spread else 1} hosts: all data right"
+    assert end.status == 0 and said in end.output, end
 
 
 def run_pair(world, runner, server, client, port):
@@ -62,11 +86,10 @@ def run_fabric(world, runner):
 
 def cases(world_name):
     """Names, and functions of the world and the runner."""
-    shared = world_name == "one"
+    shared = not world_name.startswith("netns")
     for transports in TRANSPORTS:
-        if shared:
-            yield (f"mpi 4 ranks {transports}",
-                   lambda world, runner, t=transports: run_mpi(world, runner, t, 4))
+        yield (f"mpi {'4' if shared else '2 and 2'} ranks {transports}",
+               lambda world, runner, t=transports: run_mpi(world, runner, t, 4))
         for test in UCX_TESTS + UCX_ATOMICS:
             yield (f"ucx_perftest {test} {transports}",
                    lambda world, runner, t=transports, n=test: run_ucx(world, runner, t, n))
@@ -75,13 +98,15 @@ def cases(world_name):
 
 
 def main():
-    world_name = sys.argv[1]
+    world_name, only = sys.argv[1], sys.argv[2:]
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         print(f"SKIPPED: {' and '.join(missing)} not installed (tools/setup --test)")
         return 0
     os.environ.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
-    return suite.run(world_name, cases(world_name))
+    chosen = [(name, case) for name, case in cases(world_name)
+              if not only or any(word in name for word in only)]
+    return suite.run(world_name, chosen)
 
 
 if __name__ == "__main__":
