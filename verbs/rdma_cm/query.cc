@@ -99,7 +99,8 @@ rdma_ucm_query_addr_resp gids_of(const Identifier& id) {
 }
 
 int answer_path(const Identifier& id, const Request& request, std::uint64_t address) {
-  rdma_ucm_query_path_resp head{};
+  rdma_ucm_query_path_resp head;  // ends in an array without a size, which takes no initializer
+  std::memset(&head, 0, sizeof(head));
   if (request.out() < sizeof(head)) return -ENOSPC;
   head.num_paths = id.has_route ? 1 : 0;
   std::array<std::uint8_t, sizeof(head) + sizeof(ib_path_rec_data)> response{};
