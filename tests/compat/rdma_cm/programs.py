@@ -70,7 +70,7 @@ CASES = {
     "udaddy-many": Case("udaddy -c 10 -b S -S 1000", "udaddy -s S -c 10 -S 1000", 7174, space="udp",
                         says="return status 0"),
     "rdma_client": Case("rdma_server -s S", "rdma_client -s S", 7471, says="rdma_client: end 0"),
-    "cmtime": Case("cmtime -c 200", "cmtime -s S -c 200", 7471, says="disconnect",
+    "cmtime": Case("cmtime -c 1000", "cmtime -s S -c 1000", 7471, says="disconnect",
                    server_ends=False),
     "rstream": both_ends("rstream -S 64 -C 1 -I 2000"),
     "rstream-verify": both_ends("rstream -T v -S 65536 -C 100"),

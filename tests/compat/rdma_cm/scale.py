@@ -2,8 +2,11 @@
 scale.py WORLD PAIRS SECONDS"""
 
 import contextlib
+import fcntl
+import glob
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -12,8 +15,11 @@ from tests.compat import nodes, pair, suite
 from tests.compat.rdma_cm import programs
 
 PROGRAM = f"{nodes.BUILD}/tests/connections"
+DATAGRAMS = f"{nodes.BUILD}/tests/datagrams"
 FIRST_PORT = 20000
 KILL_EVERY = 0.1  # seconds
+START_EACH = 0.3  # seconds for a pair to begin
+MOST_GROWTH = 1024  # KB of a pair, while others are killed
 # A peer is asked every five seconds whether it lives (emulator/cm/liveness.cc): a process of ours
 # at its address answers for it; without one silence has to be long enough.
 LATEST_ANSWER = 10
@@ -113,16 +119,41 @@ def ended_client(world, runner):
 class Pair:
     """A server and its client, which exchange messages until they are killed or time is up."""
 
-    def __init__(self, runner, world, port, seconds):
+    def __init__(self, runner, world, port, space):
+        self.runner, self.world, self.port, self.space = runner, world, port, space
         self.stack = contextlib.ExitStack()
-        self.server, self.end_server = start_server(self.stack, runner, world, port)
-        self.client, self.end_client = start_client(self.stack, runner, world, port, 1, 0, seconds)
+        self.server, self.end_server = self.start(
+            world.server, ["server", world.server.address, str(port)])
+        self.client = None
+        service = programs.PORT_SPACES[space] << 16 | port
+        self.name = f"urxe/name/cm/{service:016x}/"
+
+    def start(self, node, arguments):
+        program = PROGRAM if self.space == "tcp" else DATAGRAMS
+        name = f"{self.space}-{arguments[0]}-{self.port}"
+        return self.stack.enter_context(self.runner.started(node, [program] + arguments, name))
+
+    def start_client(self, seconds):
+        arguments = ["client", self.world.server.address, str(self.port)]
+        if self.space == "tcp":
+            arguments += ["1", "0"]
+        self.client, self.end_client = self.start(self.world.client, arguments + [str(seconds)])
 
     def kill(self):
         for process in (self.client, self.server):
             process.send_signal(signal.SIGKILL)
+        for process in (self.client, self.server):
             process.wait()
         self.stack.close()
+
+    def footprint(self):
+        """Open files, and kilobytes of memory."""
+        files, memory = 0, 0
+        for process in (self.client, self.server):
+            files += len(os.listdir(f"/proc/{process.pid}/fd"))
+            memory += int(re.search(r"VmRSS:\s+(\d+)",
+                                    pair.read(f"/proc/{process.pid}/status")).group(1))
+        return files, memory
 
     def finish(self):
         end = self.end_client()
@@ -131,45 +162,116 @@ class Pair:
         self.stack.close()
 
 
-def left_behind(world):
-    """Names and sockets of processes of ours on the server's node."""
+def leftover_trees():
+    """Directories of ours whose processes are gone: nobody holds their lock."""
+    count = 0
+    for tree in glob.glob("/dev/shm/urxe-tree.*"):
+        with contextlib.suppress(OSError):
+            directory = os.open(tree, os.O_RDONLY)
+            if os.fstat(directory).st_uid == os.geteuid():
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    count += 1
+            os.close(directory)
+    return count
+
+
+def left_behind(world, runner):
+    """Names and sockets of processes of ours on the server's node, and files of dead ones. Whoever
+    starts next removes those; so one starts first."""
+    end = runner.alone(["true"], world.server)
+    assert end.status == 0, end
     names = sum("urxe/" in line for line in
                 programs.read_in(world.server, "/proc/net/unix").splitlines())
     sockets = sum(":12B7 " in programs.read_in(world.server, f"/proc/net/{kind}")
                   for kind in ("udp", "udp6"))
-    return {"names": names, "sockets": sockets}
+    return {"names": names, "sockets": sockets, "trees": leftover_trees()}
+
+
+class Crowd:
+    """Pairs of both kinds, in turn. The first of each kind are never killed."""
+
+    WITNESSES = 2
+
+    def __init__(self, runner, world):
+        self.runner, self.world = runner, world
+        self.ports = iter(range(FIRST_PORT, 65000))
+        self.pairs = []
+        self.deadline = None
+
+    def add(self, index):
+        space = ("tcp", "udp")[index % 2]
+        self.pairs[index:index + 1] = [Pair(self.runner, self.world, next(self.ports), space)]
+
+    def advance(self):
+        """Starts the clients whose servers listen by now. True if all have been started."""
+        waiting = [one for one in self.pairs if one.client is None]
+        if waiting:
+            names = pair.read(f"/proc/{self.pairs[0].server.pid}/net/unix")
+            for one in waiting:
+                assert one.server.poll() is None, one.end_server()
+                if one.name in names:
+                    left = self.deadline - time.monotonic()
+                    one.start_client(max(1, round(left)))
+        return not waiting
+
+    def begin(self, count, seconds):
+        """`seconds` is counted from when all are there."""
+        for index in range(count):
+            self.add(index)
+        latest = time.monotonic() + (2 + START_EACH * count) * nodes.SLOWNESS
+        self.deadline = latest + seconds
+        while not self.advance():
+            assert time.monotonic() < latest, "the pairs do not start"
+            time.sleep(0.02)
+        return latest
+
+    def kill_one(self, dice):
+        """False if none can be killed yet: all that may be have only just been started."""
+        victims = [index for index, one in enumerate(self.pairs)
+                   if index >= self.WITNESSES and one.client is not None]
+        if not victims:
+            return False
+        victim = dice.choice(victims)
+        self.pairs[victim].kill()
+        self.add(victim)
+        return True
 
 
 def killing(world, runner, pairs, seconds):
     """One pair is killed every now and then, and replaced; the others must not notice."""
     dice = random.Random(1)
-    before = left_behind(world)
-    deadline = time.monotonic() + seconds
-    ports = iter(range(FIRST_PORT, 65000))
-
-    def start():
-        return Pair(runner, world, next(ports), max(1, round(deadline - time.monotonic())))
-
-    running = []
+    before = left_behind(world, runner)
+    crowd = Crowd(runner, world)
     killed = 0
     try:
-        running += [start() for _ in range(pairs)]
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            next_kill = time.monotonic() + KILL_EVERY
-            victim = dice.randrange(len(running))
-            running[victim].kill()
-            killed += 1
-            running[victim] = start()
-            time.sleep(max(0.0, next_kill - time.monotonic()))
-        for one in running:
+        crowd.begin(pairs, seconds)
+        time.sleep(1)
+        footprints = [one.footprint() for one in crowd.pairs[:crowd.WITNESSES]]
+        started = time.monotonic()
+        next_kill = started
+        while (now := time.monotonic()) < started + seconds:
+            crowd.advance()
+            if now >= next_kill and crowd.kill_one(dice):
+                killed += 1
+                next_kill += KILL_EVERY
+            time.sleep(0.005)
+        rate = killed / (time.monotonic() - started)
+        while not crowd.advance():
+            time.sleep(0.02)
+        after = [one.footprint() for one in crowd.pairs[:crowd.WITNESSES]]
+        for one in crowd.pairs:
             one.finish()
     finally:
-        for one in running:
+        for one in crowd.pairs:
             one.stack.close()
-    print(f"  {killed} pairs killed, {pairs} lived to the end")
-    after = left_behind(world)
-    assert after == before, f"left behind: {before} before, {after} after"
+    print(f"  {killed} pairs killed, {rate:.1f} per second; {pairs} lived to the end")
+    for (files, memory), (files_after, memory_after) in zip(footprints, after):
+        print(f"  of a pair that lived: {files} files and {memory} KB, {files_after} files and "
+              f"{memory_after} KB in the end")
+        assert files_after == files and memory_after < memory + MOST_GROWTH, "it has grown"
+    left = left_behind(world, runner)
+    assert left == before, f"left behind: {before} before, {left} after"
 
 
 def main():
