@@ -1,7 +1,8 @@
 """Open MPI over UCX, ucx_perftest and libfabric on urxe: programs.py WORLD [WORD...]
 
 In world `one` all processes share an address. libfabric takes no loopback interface, and is tested
-in the others. An MPI job of two namespaces has two ranks in each. With words only cases run whose names have one of them.
+in the others. An MPI job of two namespaces has two ranks in each. With words only cases run whose
+names have one of them.
 """
 
 import os
