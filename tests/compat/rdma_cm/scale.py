@@ -19,7 +19,8 @@ DATAGRAMS = f"{nodes.BUILD}/tests/datagrams"
 FIRST_PORT = 20000
 KILL_EVERY = 0.1  # seconds
 START_EACH = 0.3  # seconds for a pair to begin
-MOST_GROWTH = 1024  # KB of a pair, while others are killed
+# KB of a pair, while others are killed; sanitizers keep what was freed.
+MOST_GROWTH = 64 * 1024 if nodes.SANITIZE else 1024
 # A peer is asked every five seconds whether it lives (emulator/cm/liveness.cc): a process of ours
 # at its address answers for it; without one silence has to be long enough.
 LATEST_ANSWER = 10
