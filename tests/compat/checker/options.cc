@@ -78,6 +78,8 @@ Options read_options(int argc, char** argv) {
     else if (!read_flag(options, name))
       read_value(options, name, argv[++i]);
   }
+  if (options.lossy && options.transport != IBV_QPT_RC)
+    fail("--lossy is for RC: over UC and UD messages may be lost for good");
   return options;
 }
 

@@ -74,6 +74,14 @@ class Faults(cases.InWorld):
                 self.assertIn("cases", both.client.output)
                 self.assert_in_force(rule, both)
 
+    def test_unreliable_transports_are_refused(self):
+        checker = nodes.product()[0] + "/tests/verbs_checker"
+        for transport in ("uc", "ud"):
+            finished = self.runner(capture=False).alone(
+                [checker, "--lossy", "--transport", transport])
+            self.assertEqual(finished.status, 1, finished)
+            self.assertIn("--lossy is for RC", finished.output)
+
     # The example of docs/faults.md.
     def test_the_third_read_fails(self):
         both = self.run_both(["ib_read_bw", "-d", "rxe0", "-F", "-x", self.gid(), "-s", 1024,
