@@ -177,16 +177,26 @@ def leftover_trees():
     return count
 
 
-def left_behind(world, runner):
-    """Names and sockets of processes of ours on the server's node, and files of dead ones. Whoever
-    starts next removes those; so one starts first."""
-    end = runner.alone(["true"], world.server)
-    assert end.status == 0, end
+def check_trees(world, runner):
+    """Whoever starts removes what the dead have left. Other tests may kill, too: one moment without
+    leftovers is enough."""
+    deadline = time.monotonic() + 20 * nodes.SLOWNESS
+    while True:
+        end = runner.alone(["true"], world.server)
+        assert end.status == 0, end
+        if leftover_trees() == 0:
+            return
+        assert time.monotonic() < deadline, "directories of dead processes stay"
+        time.sleep(0.2)
+
+
+def left_behind(world):
+    """Names and sockets of processes of ours on the server's node."""
     names = sum("urxe/" in line for line in
                 programs.read_in(world.server, "/proc/net/unix").splitlines())
     sockets = sum(":12B7 " in programs.read_in(world.server, f"/proc/net/{kind}")
                   for kind in ("udp", "udp6"))
-    return {"names": names, "sockets": sockets, "trees": leftover_trees()}
+    return {"names": names, "sockets": sockets}
 
 
 class Crowd:
@@ -242,7 +252,7 @@ class Crowd:
 def killing(world, runner, pairs, seconds):
     """One pair is killed every now and then, and replaced; the others must not notice."""
     dice = random.Random(1)
-    before = left_behind(world, runner)
+    before = left_behind(world)
     crowd = Crowd(runner, world)
     killed = 0
     try:
@@ -271,8 +281,9 @@ def killing(world, runner, pairs, seconds):
         print(f"  of a pair that lived: {files} files and {memory} KB, {files_after} files and "
               f"{memory_after} KB in the end")
         assert files_after == files and memory_after < memory + MOST_GROWTH, "it has grown"
-    left = left_behind(world, runner)
+    left = left_behind(world)
     assert left == before, f"left behind: {before} before, {left} after"
+    check_trees(world, runner)
 
 
 def main():
