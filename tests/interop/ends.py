@@ -250,7 +250,8 @@ class Capture:
         return self.path.stat().st_size >= self.offset + size
 
     def stop(self):
-        lab("pcap", "stop")
+        """What tcpdump says of the packets that it missed."""
+        return lab("pcap", "stop").strip()
 
 
 def whole_records(data):
