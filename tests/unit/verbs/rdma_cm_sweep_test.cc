@@ -1,4 +1,5 @@
 // Every command of rdma_cm with every field wrong in turn, and cut off at every length.
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -275,12 +276,12 @@ int attempt(const Case& test, std::size_t response_size, const std::function<voi
   World world;
   Bytes request = test.request(world);
   spoil(request);
-  Bytes bytes(sizeof(rdma_ucm_cmd_hdr));
   const rdma_ucm_cmd_hdr header{.cmd = test.number,
                                 .in = static_cast<std::uint16_t>(request.size()),
                                 .out = static_cast<std::uint16_t>(response_size)};
+  Bytes bytes(sizeof(header) + request.size());
   std::memcpy(bytes.data(), &header, sizeof(header));
-  bytes.insert(bytes.end(), request.begin(), request.end());
+  std::copy(request.begin(), request.end(), bytes.begin() + sizeof(header));
   const int result = (test.by_server ? world.server : world.client).write_bytes(bytes);
   CHECK(result <= 0);
   CHECK(result > -kErrnos);
