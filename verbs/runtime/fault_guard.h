@@ -4,6 +4,14 @@
 #include <atomic>
 #include <csignal>
 
+// A function of which its callers know nothing but its type. clang, which builds the fuzzers only,
+// has no such attribute.
+#if __has_cpp_attribute(gnu::noipa)
+#define URXE_OPAQUE [[gnu::noipa]]
+#else
+#define URXE_OPAQUE [[gnu::noinline]]
+#endif
+
 namespace urxe::verbs {
 
 // Handlers for SIGSEGV and SIGBUS stand from the first arm() on. A fault within one of our own
@@ -47,7 +55,7 @@ class FaultGuard {
   // instructions, without a call, it left out the way back, and a fault began the access anew for
   // ever.
   template <typename Access>
-  [[gnu::noipa]] static void perform(Access& access) {
+  URXE_OPAQUE static void perform(Access& access) {
     access();
   }
 
