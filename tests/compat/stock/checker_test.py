@@ -47,6 +47,8 @@ class Data(cases.InWorld):
                            transport)
 
     def test_on_demand_paging(self):
+        if "thread" in nodes.SANITIZE:
+            cases.skip("ThreadSanitizer does not survive a fault guard's jump")
         for transport in ("rc", "uc", "ud"):
             with self.subTest(transport=transport):
                 self.check("--odp", "--brief", "--transport", transport)
