@@ -15,7 +15,9 @@ bool holds(const std::vector<wire::IpAddress>& all, const wire::IpAddress& addre
 }
 
 // The device's interface; nothing if it is gone. The error: nobody can say.
-tl::expected<std::optional<Interface>, std::string> interface_of(const DeviceConfig& config) {
+using Found = tl::expected<std::optional<Interface>, std::string>;
+
+Found interface_of(const DeviceConfig& config) {
   auto all = list_interfaces();
   if (!all) return tl::unexpected(all.error());
   const auto found = std::find_if(all->begin(), all->end(), [&](const Interface& interface) {
@@ -24,13 +26,16 @@ tl::expected<std::optional<Interface>, std::string> interface_of(const DeviceCon
   return found == all->end() ? std::nullopt : std::optional(std::move(*found));
 }
 
+std::vector<wire::IpAddress> addresses_of(const DeviceConfig& config, const Found& interface) {
+  if (config.fixed_addresses || !interface) return config.addresses;
+  return *interface ? (*interface)->addresses : std::vector<wire::IpAddress>{};
+}
+
 }  // namespace
 
 std::vector<wire::IpAddress> present_addresses(const DeviceConfig& config) {
   if (config.fixed_addresses) return config.addresses;
-  const auto interface = interface_of(config);
-  if (!interface) return config.addresses;
-  return *interface ? (*interface)->addresses : std::vector<wire::IpAddress>{};
+  return addresses_of(config, interface_of(config));
 }
 
 std::vector<wire::IpAddress> first_gids(const DeviceConfig& config,
@@ -52,13 +57,12 @@ PortFollower::PortFollower(const DeviceConfig& config, net::UdpFabric& fabric)
 
 PortFollower::Sight PortFollower::look() const {
   const PortStatus status = port_status(config_);
-  Sight sight{.state = status.state,
-              .active_mtu = status.active_mtu,
-              .addresses = present_addresses(config_)};
-  const auto interface = interface_of(config_);
-  sight.exists = !interface || interface->has_value();
-  sight.link_address = interface && *interface ? (*interface)->mac : link_address_;
-  return sight;
+  const Found interface = interface_of(config_);
+  return {.state = status.state,
+          .active_mtu = status.active_mtu,
+          .addresses = addresses_of(config_, interface),
+          .exists = !interface || interface->has_value(),
+          .link_address = interface && *interface ? (*interface)->mac : link_address_};
 }
 
 PortFollower::News PortFollower::compare(const Sight& sight) {
