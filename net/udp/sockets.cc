@@ -178,7 +178,14 @@ std::optional<wire::IpAddress> take_unreachable(int socket) {
     message.msg_namelen = sizeof(destination);
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    if (recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return std::nullopt;
+    if (recvmsg(socket, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) {
+      // The kernel notes an error after it queued it: taken from the queue in between, the note
+      // would stay, and the socket be ready for nothing until something is sent.
+      int noted = 0;
+      socklen_t size = sizeof(noted);
+      getsockopt(socket, SOL_SOCKET, SO_ERROR, &noted, &size);
+      return std::nullopt;
+    }
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
          part = CMSG_NXTHDR(&message, part)) {
       sock_extended_err error{};
