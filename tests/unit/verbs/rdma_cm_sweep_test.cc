@@ -13,6 +13,7 @@
 
 #include "tests/support/golden_text.h"
 #include "tests/unit/verbs/rdma_cm_world.h"
+#include "tests/unit/verbs/sweep.h"
 
 namespace urxe::test {
 namespace {
@@ -21,9 +22,6 @@ using verbs::abi::CmEventType;
 using verbs::rdma_cm::SocketAddress;
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::array<std::uint32_t, 5> kWrong{0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF};
-constexpr std::size_t kWord = sizeof(std::uint32_t);
-constexpr int kErrnos = 134;
 constexpr std::uint16_t kPort = 7000;
 
 // What the request of a command looks like, in a world that is ready for it.
@@ -296,16 +294,6 @@ int attempt(const Case& test, std::size_t response_size, const std::function<voi
   return result;
 }
 
-std::string error_name(int result) { return result == 0 ? "ok" : strerrorname_np(-result); }
-
-std::string by_outcome(const std::map<std::string, std::string>& names) {
-  std::string text;
-  for (const auto& [outcome, values] : names) {
-    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", outcome, values);
-  }
-  return text;
-}
-
 // Multiples of a word, as "0..12 20".
 std::string ranges(const std::vector<std::size_t>& places) {
   std::string text;
@@ -319,7 +307,7 @@ std::string ranges(const std::vector<std::size_t>& places) {
   return text;
 }
 
-std::string by_outcome(const std::map<std::string, std::vector<std::size_t>>& places) {
+std::string places_by_outcome(const std::map<std::string, std::vector<std::size_t>>& places) {
   std::map<std::string, std::string> names;
   for (const auto& [outcome, all] : places) names[outcome] = ranges(all);
   return by_outcome(names);
@@ -356,7 +344,7 @@ std::string wrong_lengths(const Case& test, std::size_t size) {
         attempt(test, test.response_size, [&](Bytes& request) { request.resize(length); });
     outcomes[error_name(result)].push_back(length);
   }
-  return outcomes.empty() ? "" : "  cut off at: " + by_outcome(outcomes) + "\n";
+  return outcomes.empty() ? "" : "  cut off at: " + places_by_outcome(outcomes) + "\n";
 }
 
 std::string short_responses(const Case& test) {
@@ -364,7 +352,7 @@ std::string short_responses(const Case& test) {
   for (std::size_t size = 0; size < test.response_size; size += kWord) {
     outcomes[error_name(attempt(test, size, [](Bytes&) {}))].push_back(size);
   }
-  return outcomes.empty() ? "" : "  room for a response: " + by_outcome(outcomes) + "\n";
+  return outcomes.empty() ? "" : "  room for a response: " + places_by_outcome(outcomes) + "\n";
 }
 
 TEST_CASE("every command of rdma_cm with every field wrong gets the errno of the golden file") {

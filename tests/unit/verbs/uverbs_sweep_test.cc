@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "tests/support/golden_text.h"
+#include "tests/unit/verbs/sweep.h"
 #include "tests/unit/verbs/uverbs_setup.h"
 #include "verbs/uverbs/command_table.h"
 
@@ -16,10 +17,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr std::array<std::uint32_t, 5> kWrong{0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF};
-constexpr std::size_t kWord = sizeof(std::uint32_t);
 constexpr std::size_t kAddress = sizeof(std::uint64_t);
-constexpr int kErrnos = 134;
 
 template <typename Request>
 Bytes bytes_of(const Request& request) {
@@ -278,16 +276,6 @@ int attempt(const Case& test, const std::function<void(Bytes&)>& spoil) {
   CHECK(results[0] <= 0);
   CHECK(results[0] > -kErrnos);
   return results[0];
-}
-
-std::string error_name(int result) { return result == 0 ? "ok" : strerrorname_np(-result); }
-
-std::string by_outcome(const std::map<std::string, std::string>& names) {
-  std::string text;
-  for (const auto& [outcome, values] : names) {
-    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", outcome, values);
-  }
-  return text;
 }
 
 std::string wrong_words(const Case& test, std::size_t first, std::size_t size) {
