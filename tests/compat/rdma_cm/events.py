@@ -33,7 +33,7 @@ class End:
     def ask_for(self, event):
         command = list(self.node.prefix) + [nodes.URXE, "event", str(self.process.pid), "rxe0",
                                             event]
-        subprocess.run(command, check=True, timeout=20)
+        subprocess.run(command, check=True, timeout=20, env=pair.environment())
 
     def link(self, *change):
         nodes.run(*self.node.prefix, "ip", "link", *change)
