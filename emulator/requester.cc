@@ -39,6 +39,7 @@ void Requester::reset() {
   retries_ = rnr_retries_ = probes_ = 0;
   probe_is_due_ = waits_for_receiver_ = false;
   probed_psn_.reset();
+  asked_again_until_.reset();
   went_back_to_.reset();
   timed_psn_.reset();
   ack_deadline_ = probe_deadline_ = kNever;
@@ -143,8 +144,8 @@ void Requester::execute_local(Work& work) {
 
 Requester::Wait Requester::check_windows(const Work& work) {
   if (!context_.is_reliable()) return Wait::nothing;
-  const std::uint32_t payload =
-      payload_of(work.request.length, context_.mtu, cursor_packet_, read_packets(work));
+  const std::uint32_t payload = payload_of(work.request.length, context_.mtu, cursor_packet_,
+                                           read_packets(work, cursor_packet_));
   const bool goes_again = send_psn_ == went_back_to_;
   if (work.needs_response()) {
     if (reads_in_flight_.size() >= context_.attributes.max_read_atomic) return Wait::elsewhere;
@@ -174,18 +175,18 @@ std::uint32_t Requester::read_piece() const {
   return std::max(context_.engine.reads.limit() / pieces / context_.mtu, std::uint32_t{1});
 }
 
-// For how many response packets the request at the cursor asks: up to the end of the piece that the
-// first transmission asked for too. A responder answers a duplicate only if it is a part of one
-// request that it executed (IBTA 9.7.4.1.2).
-std::uint32_t Requester::read_packets(const Work& work) const {
+// For how many response packets a request from packet `from` on asks: up to the end of the piece
+// that the first transmission asked for too. A responder answers a duplicate only if it is a part
+// of one request that it executed (IBTA 9.7.4.1.2).
+std::uint32_t Requester::read_packets(const Work& work, std::uint32_t from) {
   if (!work.is_read()) return 1;
-  const std::uint32_t rest_of_piece = work.read_piece - cursor_packet_ % work.read_piece;
-  return std::min(rest_of_piece, work.packets - cursor_packet_);
+  const std::uint32_t rest_of_piece = work.read_piece - from % work.read_piece;
+  return std::min(rest_of_piece, work.packets - from);
 }
 
 std::optional<Requester::Output> Requester::send_current(Time now, wire::MutableBytes slot) {
   Work& work = queue_.at(cursor_);
-  const std::uint32_t packets = read_packets(work);
+  const std::uint32_t packets = read_packets(work, cursor_packet_);
   const std::uint32_t payload =
       payload_of(work.request.length, context_.mtu, cursor_packet_, packets);
   const bool last = cursor_packet_ + packets == work.packets;
@@ -285,21 +286,26 @@ std::optional<Requester::Output> Requester::send_probe(wire::MutableBytes slot) 
   if (!found) return std::nullopt;
   Work& work = queue_.at(*found);
   ++context_.engine.counters.probes;
-  if (work.needs_response()) {
-    go_back();  // the probe is the request itself; the ACK timer runs on
-    return std::nullopt;
-  }
+  // What goes again in its turn needs no probe.
+  if (work.needs_response() && send_psn_ == una_psn_) return std::nullopt;
   const auto index = static_cast<std::uint32_t>(una_psn_.ahead_of(work.first_psn));
+  const std::uint32_t count = read_packets(work, index);
   SgePosition position;
   position.seek(work.request.sges, std::uint64_t{index} * context_.mtu);
-  const auto size = build_request(context_, work, {.index = index, .count = 1, .ack_request = true},
-                                  position, slot);
+  const auto size = build_request(
+      context_, work, {.index = index, .count = count, .ack_request = true}, position, slot);
   if (!size) {
     go_back();  // sending it in its turn will tell
     return std::nullopt;
   }
   ++context_.engine.counters.retransmitted_packets;
-  probed_psn_ = una_psn_;
+  if (work.needs_response()) {
+    asked_again_until_ = una_psn_ + count;
+    give_up_read_budget();
+    context_.engine.reads.offer_room();
+  } else {
+    probed_psn_ = una_psn_;
+  }
   return Output{*size, &context_.path};
 }
 

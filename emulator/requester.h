@@ -133,7 +133,7 @@ class Requester final : public WindowWaiter {
   void offer_rooms();
 
   [[nodiscard]] std::uint32_t read_piece() const;
-  [[nodiscard]] std::uint32_t read_packets(const Work& work) const;
+  [[nodiscard]] static std::uint32_t read_packets(const Work& work, std::uint32_t from);
   [[nodiscard]] const wire::Path* path_of(Work& work);
 
   [[nodiscard]] std::optional<Output> send_current(Time now, wire::MutableBytes slot);
@@ -151,6 +151,7 @@ class Requester final : public WindowWaiter {
   [[nodiscard]] std::uint32_t release_part(const Work& work, wire::Psn psn);
   void settle_reads(wire::Psn psn, std::uint32_t bytes);
   void go_back();
+  void give_up_read_budget();
   void move_cursor_to(wire::Psn psn);
   void restart_timers(Time now);
   void explain_no_answer();
@@ -182,6 +183,9 @@ class Requester final : public WindowWaiter {
   std::uint8_t probes_ = 0;  // in a row without progress
   bool probe_is_due_ = false;
   std::optional<wire::Psn> probed_psn_;
+  // A probe asked again for the responses before this PSN. If they came, and then nothing for as
+  // long as a probe waits, the requests behind were lost with the first.
+  std::optional<wire::Psn> asked_again_until_;
   std::optional<wire::Psn> went_back_to_;
   Time ack_deadline_ = kNever;
   Time probe_deadline_ = kNever;

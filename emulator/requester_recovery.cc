@@ -1,5 +1,6 @@
 // The requester's other side: acknowledgements, going back, timers.
 #include <algorithm>
+#include <utility>
 
 #include "emulator/request_builder.h"
 #include "emulator/requester.h"
@@ -24,6 +25,7 @@ void Requester::acknowledge_before(wire::Psn psn, Time now) {
   probe_is_due_ = waits_for_receiver_ = false;
   probed_psn_.reset();
   went_back_to_.reset();
+  if (asked_again_until_ && asked_again_until_->is_before(psn)) asked_again_until_.reset();
   restart_timers(now);
   complete_requests();
 }
@@ -80,13 +82,18 @@ void Requester::settle_reads(wire::Psn psn, std::uint32_t bytes) {
 void Requester::go_back() {
   if (peer_ && in_flight_bytes_ > 0) peer_->withdrawn(in_flight_bytes_);
   in_flight_bytes_ = 0;
-  for (std::uint32_t i = 0; i < reads_in_flight_.size(); ++i) {
-    context_.engine.reads.received(reads_in_flight_[i].bytes_left);
-  }
+  give_up_read_budget();
   reads_in_flight_.clear();
   timed_psn_.reset();
   bytes_since_ack_request_ = 0;
   move_cursor_to(una_psn_);
+}
+
+// What is not answered may never be: others need not wait for it.
+void Requester::give_up_read_budget() {
+  for (std::uint32_t i = 0; i < reads_in_flight_.size(); ++i) {
+    context_.engine.reads.received(std::exchange(reads_in_flight_[i].bytes_left, 0));
+  }
 }
 
 void Requester::move_cursor_to(wire::Psn psn) {
@@ -116,6 +123,7 @@ void Requester::resend(Time now) {
   go_back();
   went_back_to_ = una_psn_;
   probed_psn_.reset();
+  asked_again_until_.reset();
   restart_timers(now);
 }
 
@@ -160,6 +168,9 @@ void Requester::handle_timer(Time now) {
       explain_no_answer();
       fail_oldest(CompletionStatus::retry_exceeded, VendorError::no_answer);
     }
+    owner_.requester_has_output();
+  } else if (now >= probe_deadline_ && asked_again_until_ == una_psn_) {
+    resend(now);
     owner_.requester_has_output();
   } else if (now >= probe_deadline_) {
     probes_ = static_cast<std::uint8_t>(std::min(probes_ + 1, kMaxBackoff));

@@ -1,4 +1,6 @@
 // What the requester does about lost packets: one ladder of packets after another.
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "tests/support/device_pair.h"
@@ -51,6 +53,68 @@ TEST_CASE("a READ in pieces asks again for a part of one piece at a time") {
     const std::uint64_t first = reth.address - remote.address;
     CHECK(first / 3072 == (first + reth.length - 1) / 3072);
   }
+}
+
+// Four READs of two packets each.
+struct FourReads {
+  explicit FourReads(const PairOptions& options = {})
+      : pair(options), local(pair.client().buffer(kEach)), remote(pair.server().buffer(kEach)) {}
+  void post() {
+    for (int i = 0; i < 4; ++i) {
+      REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, kEach, remote));
+    }
+  }
+  [[nodiscard]] std::ptrdiff_t requests() const {
+    return std::count_if(pair.log.begin(), pair.log.end(),
+                         [](const WirePacket& packet) { return packet.from == 0; });
+  }
+  [[nodiscard]] bool all_succeeded() {
+    const auto& found = pair.client().send_completions.completions;
+    return found.size() == 4 && std::all_of(found.begin(), found.end(), [](const auto& one) {
+             return one.status == CompletionStatus::success;
+           });
+  }
+
+  static constexpr std::size_t kEach = 2048;
+  DevicePair pair;
+  Node::Buffer local;
+  Node::Buffer remote;
+};
+
+TEST_CASE("a peer that answers READs late is asked again for the oldest, not for all") {
+  PairOptions options;
+  options.latency = 8ms;  // there and back: more than the first probe waits
+  FourReads reads(options);
+  reads.post();
+  reads.pair.run(60ms);
+  CHECK(reads.all_succeeded());
+  CHECK(reads.pair.client().device.counters().probes == 1);
+  CHECK(reads.requests() == 5);
+  CHECK(reads.pair.client().device.counters().timeouts == 0);
+}
+
+TEST_CASE("READs that were all lost are found by two probes, before the ACK timer") {
+  FourReads reads;
+  reads.pair.fate = losing(0, {0, 1, 2, 3});
+  reads.post();
+  reads.pair.run(60ms);
+  CHECK(reads.all_succeeded());
+  CHECK(reads.requests() == 4 + 1 + 3);
+  CHECK(reads.pair.client().device.counters().timeouts == 0);
+}
+
+TEST_CASE("a probe for a READ asks for what is missing of it") {
+  FourReads reads;
+  reads.pair.fate = losing(1, {1, 2, 3, 4, 5, 6, 7});
+  reads.post();
+  reads.pair.run(540us);
+  REQUIRE(reads.requests() == 5);
+  const auto last = std::find_if(reads.pair.log.rbegin(), reads.pair.log.rend(),
+                                 [](const WirePacket& packet) { return packet.from == 0; });
+  CHECK(last->parsed().reth.address == reads.remote.address + 1024);
+  CHECK(last->parsed().reth.length == 1024);
+  reads.pair.run(60ms);
+  CHECK(reads.all_succeeded());
 }
 
 }  // namespace
