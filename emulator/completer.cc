@@ -9,6 +9,8 @@ namespace urxe::emulator {
 void Completer::handle_response(Time now, const wire::Packet& packet) {
   if (!requester_.is_outstanding(packet.bth.psn)) {
     ++context_.engine.counters.stray_responses;
+    if (packet.info->operation == wire::Operation::rdma_read_response)
+      requester_.hear_busy_peer(now);
     return;
   }
   switch (packet.info->operation) {
@@ -133,7 +135,7 @@ Work* Completer::awaited(Time now, wire::Psn psn) {
 void Completer::handle_read_response(Time now, const wire::Packet& packet) {
   const wire::Psn psn = packet.bth.psn;
   const Work* work = awaited(now, psn);
-  if (work == nullptr) return;
+  if (work == nullptr) return requester_.hear_busy_peer(now);
   if (work->is_placement()) return handle_placement_response(now, packet);
   if (!work->is_read()) return refuse_response(packet, VendorError::response_without_request);
   const auto index = static_cast<std::uint32_t>(psn.ahead_of(work->first_psn));

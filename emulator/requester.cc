@@ -40,6 +40,7 @@ void Requester::reset() {
   probe_is_due_ = waits_for_receiver_ = false;
   probed_psn_.reset();
   asked_again_until_.reset();
+  read_window_eighths_ = kNoReadWindow;
   went_back_to_.reset();
   timed_psn_.reset();
   ack_deadline_ = probe_deadline_ = kNever;
@@ -149,6 +150,9 @@ Requester::Wait Requester::check_windows(const Work& work) {
   const bool goes_again = send_psn_ == went_back_to_;
   if (work.needs_response()) {
     if (reads_in_flight_.size() >= context_.attributes.max_read_atomic) return Wait::elsewhere;
+    const std::uint32_t asked = static_cast<std::uint32_t>(send_psn_.ahead_of(una_psn_)) +
+                                read_packets(work, cursor_packet_);
+    if (!reads_in_flight_.empty() && 8 * asked > read_window_eighths_) return Wait::elsewhere;
     if (goes_again) return Wait::nothing;
     return ask_for_room(context_.engine.reads, payload, payload);
   }

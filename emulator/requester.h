@@ -78,6 +78,9 @@ class Requester final : public WindowWaiter {
   // The peer has no receive for una_psn yet: wait, then send again. False if there are no more
   // retries.
   [[nodiscard]] bool wait_for_receiver(Time now, Duration delay);
+  // READ responses come that are of no use any more, or not yet: what was asked for again stands in
+  // the peer's queue behind them, and a probe would only make that longer.
+  void hear_busy_peer(Time now);
   // Whether the packet with this PSN was sent as a probe: an acknowledgement that ends there says
   // that what followed it was lost.
   [[nodiscard]] bool was_probed(wire::Psn psn) const { return probed_psn_ == psn; }
@@ -99,6 +102,7 @@ class Requester final : public WindowWaiter {
  private:
   // What a packet costs a peer's socket buffer besides its payload, about.
   static constexpr std::uint32_t kPacketOverhead = 192;
+  static constexpr std::uint32_t kNoReadWindow = 8U << 23;
 
   // What keeps the requester from sending.
   enum class Wait : std::uint8_t {
@@ -152,6 +156,7 @@ class Requester final : public WindowWaiter {
   void settle_reads(wire::Psn psn, std::uint32_t bytes);
   void go_back();
   void give_up_read_budget();
+  void shrink_read_window();
   void move_cursor_to(wire::Psn psn);
   void restart_timers(Time now);
   void explain_no_answer();
@@ -177,6 +182,9 @@ class Requester final : public WindowWaiter {
   std::uint32_t bytes_since_ack_request_ = 0;
   wire::Psn asked_psn_;                 // the packet that asked for an acknowledgement last
   Ring<ReadInFlight> reads_in_flight_;  // READs and atomics that were asked for, oldest first
+  // How many PSNs may be on their way when one more READ is asked for, in eighths: what a responder
+  // or the path can queue. No limit until something is lost.
+  std::uint32_t read_window_eighths_ = kNoReadWindow;
 
   std::uint8_t retries_ = 0;
   std::uint8_t rnr_retries_ = 0;

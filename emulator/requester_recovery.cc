@@ -18,6 +18,8 @@ constexpr std::int64_t kTimeoutUnitNs = 4096;  // IBTA 9.7.6.1.3: 4.096 us * 2^t
 void Requester::acknowledge_before(wire::Psn psn, Time now) {
   if (psn == una_psn_) return;
   measure(psn, now);
+  const auto acknowledged = static_cast<std::uint32_t>(psn.ahead_of(una_psn_));
+  read_window_eighths_ = std::min(read_window_eighths_ + acknowledged, kNoReadWindow);
   release_acknowledged(psn);
   una_psn_ = psn;
   if (send_psn_.is_before(psn)) move_cursor_to(psn);
@@ -117,7 +119,15 @@ bool Requester::retry(Time now) {
   return true;
 }
 
+// Go-back-N asks again for all that is behind a loss: the more was asked for, the more is answered
+// in vain. Half as much at the next time, and an eighth more in each round trip without a loss.
+void Requester::shrink_read_window() {
+  if (reads_in_flight_.empty()) return;
+  read_window_eighths_ = 4 * static_cast<std::uint32_t>(send_psn_.ahead_of(una_psn_));
+}
+
 void Requester::resend(Time now) {
+  shrink_read_window();
   if (peer_)
     peer_->lost(now, std::max(smoothed_round_trip_, context_.engine.options.min_probe_delay));
   go_back();
@@ -198,6 +208,10 @@ void Requester::restart_timers(Time now) {
   if (context_.attributes.timeout != 0)
     ack_deadline_ = now + std::min(ack_timeout() * (1 << retries_), longest_ack_timeout());
   probe_deadline_ = now + probe_delay();
+}
+
+void Requester::hear_busy_peer(Time now) {
+  if (probe_deadline_ != kNever) probe_deadline_ = std::max(probe_deadline_, now + probe_delay());
 }
 
 // IBA C9-140.

@@ -11,6 +11,10 @@ SHORTEST_TIMER = 0.0003
 # Nor does it matter if so many, or this share of all, are sent again without need: on a busy
 # machine a program may rest between its timer's start and the packet's way out.
 FEW, SHARE = 3, 0.02
+# Requests whose answer is data, and the answers that bring it.
+FETCHING = ("READ_REQUEST", "CMP_SWAP", "FETCH_ADD")
+FETCHED = ("READ_RESPONSE_FIRST", "READ_RESPONSE_MIDDLE", "READ_RESPONSE_LAST", "READ_RESPONSE_ONLY",
+           "ATOMIC_ACK")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Requests:
         self.again = self.gaps = self.hasty = 0
         self.sent = {}      # PSN: when it was sent last
         self.answered = []  # (time, PSN) at which the answers got further
+        self.fetches = []   # (first PSN, PSN behind) of requests whose answer is data, oldest first
 
     def take(self, packet):
         distance = ahead(packet.psn, self.next)
@@ -48,8 +53,11 @@ class Requests:
         span = 1
         if packet.operation == "READ_REQUEST":
             span = max(1, -(-packet.dma_length // self.mtu))
-        if ahead(packet.psn + span, self.next) > 0:
-            self.next = (packet.psn + span) & PSN_MASK
+        end = (packet.psn + span) & PSN_MASK
+        if ahead(end, self.next) > 0:
+            if packet.operation in FETCHING:
+                self.fetches.append((packet.psn, end))
+            self.next = end
 
     def is_hasty(self, packet):
         """Whether it is sent again though nobody could wait for its answer any more, or not yet."""
@@ -62,10 +70,24 @@ class Requests:
         return ahead(answer.psn, self.first) >= 0 > ahead(answer.psn, self.next)
 
     def take_answer(self, answer):
-        if answer.nak():
+        if answer.nak() or self.lacks_data_before(answer):
             return
         if not self.answered or ahead(answer.psn, self.answered[-1][1]) > 0:
             self.answered.append((answer.time, answer.psn))
+
+    def lacks_data_before(self, answer):
+        """Whether data that was asked for earlier did not come: what follows has to be sent again."""
+        done = self.answered[-1][1] if self.answered else self.first - 1
+        while self.fetches and ahead(self.fetches[0][1] - 1, done) <= 0:
+            del self.fetches[0]
+        if not self.fetches:
+            return False
+        missing = self.fetches[0][0]
+        if ahead(done + 1, missing) > 0:
+            missing = done + 1
+        if answer.operation in FETCHED:
+            return ahead(answer.psn, missing) > 0
+        return ahead(answer.psn, missing) >= 0
 
 
 class Answers:

@@ -97,6 +97,26 @@ class JudgeTest(unittest.TestCase):
             self.assertEqual(found.problems(ANY), expected)
             self.assertEqual(judge.Judge(packets).problems(ANY), [])
 
+    def test_what_follows_a_missing_answer_is_sent_again_with_need(self):
+        def packet(time, asks, operation, psn, **more):
+            ends = (b"c", b"s") if asks else (b"s", b"c")
+            return roce.Packet(time, *ends, 1, "RC", operation, psn, False, False, 256, True, **more)
+
+        def read(time, psn):
+            return packet(time, True, "READ_REQUEST", psn, dma_length=512)
+
+        def responses(time, *psns):
+            kinds = ("READ_RESPONSE_FIRST", "READ_RESPONSE_LAST")
+            return [packet(time, False, kinds[psn % 2], psn, syndrome=0, msn=1) for psn in psns]
+
+        requests = [read(0.001 * i, psn) for i, psn in enumerate((0, 2, 4, 6, 8))]
+        again = [read(1 + 0.001 * i, psn) for i, psn in enumerate((2, 4, 6, 8))]
+        for psns, needless in (((0, 1, 3, 4, 5, 6, 7, 8, 9), 0),
+                               ((0, 1, 2, 3, 4, 5, 6, 7, 8, 9), 4)):
+            with self.subTest(answered=psns):
+                found = judge.Judge(requests + responses(0.1, *psns) + again, [b"c"])
+                self.assertEqual(sum(flow.hasty for flow in found.requests.values()), needless)
+
     def test_an_answer_without_a_request_is_found(self):
         data = data_of("wire_rc.pcap")
 

@@ -342,7 +342,7 @@ TEST_CASE("the first draws of a seed are what they were, and lack what came late
       CHECK_FALSE(first.connections[i].draws_placements);
     }
   }
-  CHECK(play(draw_plan(28, kUsualSteps, Draws::first)).packets == 501);
+  CHECK(play(draw_plan(28, kUsualSteps, Draws::first)).packets == 436);
 }
 
 // A flow of SENDs of one packet each, from PSN 0xFFFFFE on.

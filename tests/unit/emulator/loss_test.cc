@@ -103,6 +103,40 @@ TEST_CASE("READs that were all lost are found by two probes, before the ACK time
   CHECK(reads.pair.client().device.counters().timeouts == 0);
 }
 
+TEST_CASE("after a loss half as many READ responses are asked for at a time") {
+  FourReads reads;
+  reads.pair.fate = losing(1, {0});
+  reads.post();
+  reads.pair.run();
+  CHECK(reads.all_succeeded());
+  std::vector<Time> sent;
+  for (const WirePacket& packet : reads.pair.log) {
+    if (packet.from == 0) sent.push_back(packet.sent);
+  }
+  REQUIRE(sent.size() == 8);
+  CHECK(sent[0] == sent[3]);
+  CHECK(sent[4] == sent[5]);
+  CHECK(sent[5] < sent[6]);
+}
+
+TEST_CASE("no probe is sent while a peer still answers what it was asked before") {
+  FourReads reads;
+  reads.pair.fate = [](const WirePacket&) { return 0; };
+  reads.post();
+  reads.pair.run(0s);
+  wire::Packet stale;
+  stale.info = &wire::info(wire::Opcode::rc_read_response_middle);
+  stale.bth.psn = wire::Psn{PairOptions{}.first_psn - 1};
+  for (int i = 0; i < 8; ++i) {
+    reads.pair.advance(3ms);
+    reads.pair.inject(0, stale, std::vector<std::uint8_t>(1024));
+    reads.pair.run(0s);
+  }
+  CHECK(reads.requests() == 4);
+  reads.pair.run(11ms);
+  CHECK(reads.requests() == 5);
+}
+
 TEST_CASE("a probe for a READ asks for what is missing of it") {
   FourReads reads;
   reads.pair.fate = losing(1, {1, 2, 3, 4, 5, 6, 7});
