@@ -13,8 +13,8 @@ SHORTEST_TIMER = 0.0003
 FEW, SHARE = 3, 0.02
 # Requests whose answer is data, and the answers that bring it.
 FETCHING = ("READ_REQUEST", "CMP_SWAP", "FETCH_ADD")
-FETCHED = ("READ_RESPONSE_FIRST", "READ_RESPONSE_MIDDLE", "READ_RESPONSE_LAST", "READ_RESPONSE_ONLY",
-           "ATOMIC_ACK")
+FETCHED = ("READ_RESPONSE_FIRST", "READ_RESPONSE_MIDDLE", "READ_RESPONSE_LAST",
+           "READ_RESPONSE_ONLY", "ATOMIC_ACK")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Requests:
             self.answered.append((answer.time, answer.psn))
 
     def lacks_data_before(self, answer):
-        """Whether data that was asked for earlier did not come: what follows has to be sent again."""
+        """Whether data asked for earlier did not come: what follows has to be sent again."""
         done = self.answered[-1][1] if self.answered else self.first - 1
         while self.fetches and ahead(self.fetches[0][1] - 1, done) <= 0:
             del self.fetches[0]

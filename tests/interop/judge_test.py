@@ -100,7 +100,8 @@ class JudgeTest(unittest.TestCase):
     def test_what_follows_a_missing_answer_is_sent_again_with_need(self):
         def packet(time, asks, operation, psn, **more):
             ends = (b"c", b"s") if asks else (b"s", b"c")
-            return roce.Packet(time, *ends, 1, "RC", operation, psn, False, False, 256, True, **more)
+            return roce.Packet(time, *ends, 1, "RC", operation, psn, False, False, 256, True,
+                               **more)
 
         def read(time, psn):
             return packet(time, True, "READ_REQUEST", psn, dma_length=512)
