@@ -1,4 +1,6 @@
 // The `urxe` command.
+#include <memory>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -16,7 +18,7 @@ constexpr const char* kDeviceHelp =
     "rxe0=lo/127.0.0.2 (URXE_DEVICES)";
 
 void add_run(CLI::App& app, int& status) {
-  auto* options = new RunOptions;  // lives as long as the process
+  const auto options = std::make_shared<RunOptions>();
   CLI::App* run = app.add_subcommand(
       "run", "Run a program with emulated RDMA devices: urxe run [options] -- PROGRAM ARGS");
   run->add_option("--device", options->devices, kDeviceHelp)->allow_extra_args(false);
@@ -40,7 +42,7 @@ void add_run(CLI::App& app, int& status) {
 }
 
 void add_devices(CLI::App& app, int& status) {
-  auto* options = new DevicesOptions;
+  const auto options = std::make_shared<DevicesOptions>();
   CLI::App* devices = app.add_subcommand(
       "devices", "List the devices that a program would see: interface, state, MTU, GIDs");
   devices->add_option("--device", options->devices, kDeviceHelp)->allow_extra_args(false);
@@ -49,7 +51,7 @@ void add_devices(CLI::App& app, int& status) {
 }
 
 void add_doctor(CLI::App& app, int& status) {
-  auto* options = new DoctorOptions;
+  const auto options = std::make_shared<DoctorOptions>();
   CLI::App* doctor =
       app.add_subcommand("doctor", "Say what will not work here and what to do about it");
   doctor->add_option("--device", options->devices, kDeviceHelp)->allow_extra_args(false);
@@ -58,7 +60,7 @@ void add_doctor(CLI::App& app, int& status) {
 }
 
 void add_event(CLI::App& app, int& status) {
-  auto* options = new EventOptions;
+  const auto options = std::make_shared<EventOptions>();
   CLI::App* event = app.add_subcommand(
       "event", "Make a device of a running program report an event, to test how it takes it");
   event->add_option("pid", options->pid, "The program's process id")->required();
@@ -72,7 +74,7 @@ void add_event(CLI::App& app, int& status) {
 }
 
 void add_packets(CLI::App& app, int& status) {
-  auto* options = new PacketsOptions;
+  const auto options = std::make_shared<PacketsOptions>();
   CLI::App* packets = app.add_subcommand(
       "packets", "Show the RoCEv2 packets of a capture as a table, with the ICRC checked");
   packets->add_option("file", options->file, "A pcap or pcapng file")->required();
