@@ -7,9 +7,7 @@ void GsiPort::handle_packet(Time now, const wire::Packet& packet, const wire::In
     ++counters_.unknown_qp;
     return;
   }
-  // The default partition's key, of either membership.
-  constexpr std::uint16_t kMembershipBit = 0x8000;
-  if ((packet.bth.pkey.value() | kMembershipBit) != wire::kDefaultPKey.value()) {
+  if (!wire::in_default_partition(packet.bth.pkey)) {
     ++counters_.pkey_violations;
     return;
   }

@@ -84,6 +84,10 @@ void ConnectionManager::forget_remote(const Connection& connection) {
       qpn != by_remote_qpn_.end() && qpn->second == &connection) {
     by_remote_qpn_.erase(qpn);
   }
+  if (const auto request = by_request_.find(key_of_resolution(connection));
+      request != by_request_.end() && request->second == &connection) {
+    by_request_.erase(request);
+  }
 }
 
 void ConnectionManager::give_back_backlog(Connection& connection) {

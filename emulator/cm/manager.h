@@ -10,6 +10,7 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/cm/connection.h"
 #include "emulator/cm/event.h"
@@ -149,6 +150,8 @@ class ConnectionManager {
 
   // Who sent a REQ: its address, GUID, and communication id or queue pair.
   using RemoteKey = std::tuple<wire::IpAddress, wire::Guid, std::uint32_t>;
+  // Who sent a SIDR_REQ: its address and request id.
+  using SidrKey = std::pair<wire::IpAddress, std::uint32_t>;
   struct Outgoing {
     wire::Path path;
     wire::CmMessage message;
@@ -207,11 +210,12 @@ class ConnectionManager {
   void refuse(const Incoming& in, wire::CommId id, wire::CommId remote_id,
               wire::RejectReason reason, wire::CmSubject subject);
   void note_repetition(const Incoming& in);
-  bool join_remote(Connection& connection);
+  void join_remote(Connection& connection);
   bool end_stale(const Incoming& in, const RemoteKey& key);
   void accept_reply(const Incoming& in, Connection& connection, const wire::CmRep& rep);
   static RemoteKey key_of_id(const Connection& connection);
   static RemoteKey key_of_qpn(const Connection& connection);
+  static SidrKey key_of_resolution(const Connection& connection);
 
   const GidTable& gids_;
   const wire::Guid guid_;
@@ -223,6 +227,7 @@ class ConnectionManager {
   std::unordered_map<std::uint32_t, std::unique_ptr<Connection>> connections_;  // by local id
   std::map<RemoteKey, Connection*> by_remote_id_;
   std::map<RemoteKey, Connection*> by_remote_qpn_;
+  std::map<SidrKey, Connection*> by_request_;
   TimerQueue timers_;
   std::deque<Outgoing> outbox_;
   wire::Path sent_path_;

@@ -12,6 +12,13 @@ namespace {
 // CMA_CM_MRA_SETTING.
 constexpr std::uint8_t kThinkingTime = 24;
 
+// Whether data can go back to the sender of a REQ, by what it says of itself.
+bool leads_somewhere(const wire::CmPath& path) {
+  const bool nowhere =
+      path.local_gid.is_unspecified() || path.local_gid == wire::IpAddress::from_v4(0);
+  return !nowhere && path.local_gid.is_v4() == path.remote_gid.is_v4();
+}
+
 }  // namespace
 
 void ConnectionManager::handle_mad(Time now, wire::Bytes mad, const wire::Path& path) {
@@ -34,6 +41,8 @@ Connection* ConnectionManager::acquire(const Incoming& in, wire::CommId id,
   const auto found = connections_.find(id.value());
   if (found == connections_.end()) return nullptr;
   Connection& connection = *found->second;
+  // Who resolves a service never learns our id.
+  if (connection.state == CmState::resolution_received) return nullptr;
   if (connection.path.destination != in.path.source || connection.remote_id != remote_id) {
     return nullptr;
   }
@@ -46,6 +55,10 @@ ConnectionManager::RemoteKey ConnectionManager::key_of_id(const Connection& conn
 
 ConnectionManager::RemoteKey ConnectionManager::key_of_qpn(const Connection& connection) {
   return {connection.path.destination, connection.remote_guid, connection.remote_qpn.value()};
+}
+
+ConnectionManager::SidrKey ConnectionManager::key_of_resolution(const Connection& connection) {
+  return {connection.path.destination, connection.remote_id.value()};
 }
 
 // --- REQ
@@ -81,18 +94,19 @@ bool ConnectionManager::end_stale(const Incoming& in, const RemoteKey& key) {
   return true;
 }
 
-bool ConnectionManager::join_remote(Connection& connection) {
-  if (!by_remote_id_.emplace(key_of_id(connection), &connection).second) return false;
-  if (by_remote_qpn_.emplace(key_of_qpn(connection), &connection).second) return true;
-  by_remote_id_.erase(key_of_id(connection));
-  return false;
+// Both keys are free: the callers have looked.
+void ConnectionManager::join_remote(Connection& connection) {
+  by_remote_id_.emplace(key_of_id(connection), &connection);
+  by_remote_qpn_.emplace(key_of_qpn(connection), &connection);
 }
 
 Connection* ConnectionManager::create_requested(const Incoming& in, const wire::CmReq& req,
                                                 ListenerId listener) {
   const auto source = gids_.index_of(in.path.destination);
   const auto data_source = gids_.index_of(req.primary.remote_gid);
-  if (!source || !data_source) return nullptr;
+  if (!source || !data_source || !leads_somewhere(req.primary)) return nullptr;
+  // Linux looks for the P_Key together with the path's addresses.
+  if (!wire::in_default_partition(req.pkey)) return nullptr;
   Connection& connection = create();
   connection.listener = listener;
   AddressVector vector{.destination = in.path.source,
@@ -162,24 +176,33 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmReq& req) {
   connection.ack_timeout = cm_ack_timeout(kLocalAckDelay, life_time);
   connection.response_timeout = cm_timeout(req.local_response_timeout);
   connection.max_retries = req.max_cm_retries;
-  static_cast<void>(join_remote(connection));  // both keys are free: it was looked for above
+  join_remote(connection);
   publish(CmEventKind::request_received, connection, in.message, *listener, connection.path);
 }
 
 // --- answers to a REQ
 
 void ConnectionManager::handle(const Incoming& in, const wire::CmMra& mra) {
+  if (mra.subject > wire::CmSubject::other) return;
   const bool about_req = mra.subject == wire::CmSubject::req;
   Connection* connection = acquire(in, mra.remote_id, about_req ? wire::CommId{} : mra.local_id);
   if (connection == nullptr) return;
-  if (connection->state == CmState::established) return note_alive(*connection);
-  if (!connection->pending) return;
-  if (about_req && connection->state == CmState::request_sent) {
-    connection->state = CmState::request_acknowledged;
-  } else if (mra.subject == wire::CmSubject::rep && connection->state == CmState::reply_sent) {
-    connection->state = CmState::reply_acknowledged;
-  } else {
-    return note_repetition(in);
+  switch (connection->state) {
+    case CmState::request_sent:
+      if (!about_req) return;
+      connection->state = CmState::request_acknowledged;
+      break;
+    case CmState::reply_sent:
+      if (mra.subject != wire::CmSubject::rep) return;
+      connection->state = CmState::reply_acknowledged;
+      break;
+    case CmState::request_acknowledged:
+    case CmState::reply_acknowledged:
+      return note_repetition(in);
+    case CmState::established:
+      return note_alive(*connection);
+    default:
+      return;
   }
   connection->pending->timeout =
       cm_timeout(mra.service_timeout) + cm_timeout(connection->ack_timeout);
@@ -200,7 +223,10 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmRej& rej) {
   Connection* found = acquire_rejected(in, rej);
   if (found == nullptr) return;
   Connection& connection = *found;
-  if (rej.reason == wire::RejectReason::invalid_comm_id && rej.subject == wire::CmSubject::other) {
+  const bool may_have_asked =
+      connection.state == CmState::established || connection.state == CmState::disconnect_sent;
+  if (may_have_asked && rej.reason == wire::RejectReason::invalid_comm_id &&
+      rej.subject == wire::CmSubject::other) {
     return lose_peer(in.now, connection);
   }
   const bool stale = rej.reason == wire::RejectReason::stale_connection;
@@ -225,17 +251,16 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmRej& rej) {
 
 void ConnectionManager::accept_reply(const Incoming& in, Connection& connection,
                                      const wire::CmRep& rep) {
+  // The answer to another request of ours.
+  if (by_remote_id_.contains({in.path.source, rep.local_guid, rep.local_id.value()})) return;
+  if (end_stale(in, {in.path.source, rep.local_guid, rep.local_qpn.value()})) {
+    return refuse(in, rep.remote_id, rep.local_id, wire::RejectReason::stale_connection,
+                  wire::CmSubject::rep);
+  }
   connection.remote_id = rep.local_id;
   connection.remote_guid = rep.local_guid;
   connection.remote_qpn = rep.local_qpn;
-  if (!join_remote(connection)) {
-    connection.remote_id = {};
-    if (end_stale(in, key_of_qpn(connection))) {
-      refuse(in, rep.remote_id, rep.local_id, wire::RejectReason::stale_connection,
-             wire::CmSubject::rep);
-    }
-    return;
-  }
+  join_remote(connection);
   stop_waiting(connection);
   connection.state = CmState::reply_received;
   connection.responder_resources = rep.initiator_depth;
@@ -356,8 +381,8 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmDrep& drep) {
 // --- service resolution
 
 void ConnectionManager::handle(const Incoming& in, const wire::CmSidrReq& req) {
-  const RemoteKey key{in.path.source, 0, req.request_id.value()};
-  if (by_remote_id_.contains(key)) return note_repetition(in);
+  const SidrKey key{in.path.source, req.request_id.value()};
+  if (by_request_.contains(key)) return note_repetition(in);
   const auto listener = listeners_.claim(req.service, QpType::ud, req.private_data);
   if (!listener && listener.error() == ListenerTable::Miss::backlog_is_full) return;
   const auto source = gids_.index_of(in.path.destination);
@@ -379,7 +404,7 @@ void ConnectionManager::handle(const Incoming& in, const wire::CmSidrReq& req) {
   if (listener && reachable) {
     connection.listener = *listener;
     connection.state = CmState::resolution_received;
-    by_remote_id_.emplace(key, &connection);
+    by_request_.emplace(key, &connection);
     return publish(CmEventKind::resolution_requested, connection, in.message, *listener,
                    connection.path);
   }

@@ -338,7 +338,7 @@ std::optional<CmBody> parse_body(CmAttribute attribute, Bytes data) {
 }  // namespace
 
 tl::expected<CmMessage, CmParseError> parse_cm(Bytes mad) {
-  if (mad.size() < kMadSize) return tl::unexpected(CmParseError::too_short);
+  if (mad.size() != kMadSize) return tl::unexpected(CmParseError::wrong_size);
   const MadHeader header = MadHeader::parse(mad);
   if (header.base_version != 1 || header.management_class != kCommunicationManagement ||
       header.class_version != kClassVersion || header.method != kMethodSend) {

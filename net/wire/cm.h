@@ -273,7 +273,7 @@ struct CmMessage {
 };
 
 enum class CmParseError : std::uint8_t {
-  too_short,          // less than a MAD
+  wrong_size,         // less than a MAD, or more
   not_cm,             // another class, version or method
   unknown_attribute,  // no message that there is, or one about alternate paths
 };

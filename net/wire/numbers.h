@@ -35,6 +35,12 @@ inline constexpr Qpn kMulticastQpn{0xFFFFFF};
 inline constexpr PKey kDefaultPKey{0xFFFF};
 inline constexpr QKey kGsiQKey{0x80010000};
 
+// Of either membership (IBTA 10.9.3).
+[[nodiscard]] constexpr bool in_default_partition(PKey key) {
+  constexpr std::uint16_t kFullMembership = 0x8000;
+  return (key.value() | kFullMembership) == kDefaultPKey.value();
+}
+
 constexpr Msn next(Msn msn) { return Msn{msn.value() + 1}; }
 
 // A packet sequence number: 24 bits that wrap. There is no operator<, because "before" has a

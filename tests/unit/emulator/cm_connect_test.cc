@@ -1,5 +1,6 @@
 // How connections are made: what both ends learn, and what they do when messages are lost.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -357,6 +358,76 @@ TEST_CASE("a REP for a request that nobody knows any more is refused at once") {
   world.run();
   const CmEvent event = world.one_event(1, CmEventKind::rejected);
   CHECK(std::get<wire::CmRej>(event.message.body).reason == wire::RejectReason::invalid_comm_id);
+}
+
+// A REQ or REP with other numbers than the real one, which is lost.
+void send_instead(CmWorld& world, int to, const wire::CmBody& body) {
+  std::vector<std::uint8_t> mad(wire::kMadSize);
+  wire::serialize_cm({.body = body}, mad);
+  world.cm(to).handle_mad(
+      world.now(), mad,
+      {.source = world.pair().node(1 - to).address, .destination = world.pair().node(to).address});
+}
+
+TEST_CASE("a REP with the id of another connection is dropped, and its request goes on waiting") {
+  CmWorld world;
+  world.listen();
+  const auto other = world.establish(0x333, 0x444);
+  world.fate = [](int, const wire::CmMessage&) { return 0; };
+  const auto client = world.connect();
+  world.run(10ms);
+  for (const std::uint32_t qpn : {0x444, 0x222}) {
+    send_instead(
+        world, 0,
+        wire::CmRep{.local_id = other.server, .remote_id = client, .local_qpn = wire::Qpn{qpn}});
+  }
+  CHECK(world.events(0).empty());
+  CHECK(world.cm(0).find(other.client)->state == CmState::established);
+  CHECK(world.cm(0).find(client)->state == CmState::request_sent);
+  CHECK(world.cm(0).find(client)->remote_qpn == wire::Qpn{});
+}
+
+TEST_CASE(
+    "a REQ whose data would lead nowhere, or of another partition, is refused with reason 12") {
+  CmWorld world;
+  world.listen();
+  wire::CmReq right{.local_id = wire::CommId{0x5A5A}, .service = kTestService};
+  right.primary.local_gid = world.pair().node(0).address;
+  right.primary.remote_gid = world.pair().node(1).address;
+  std::array<wire::CmReq, 4> wrong{right, right, right, right};
+  wrong[0].primary.local_gid = {};
+  wrong[1].primary.local_gid = wire::IpAddress::from_v4(0);
+  wrong[2].primary.local_gid = *wire::IpAddress::parse("fd00::1");
+  wrong[3].pkey = wire::PKey{0x8001};
+  int refused = 0;
+  world.fate = [&](int, const wire::CmMessage& message) {
+    refused += std::get<wire::CmRej>(message.body).reason == wire::RejectReason::invalid_gid;
+    return 0;
+  };
+  for (const wire::CmReq& req : wrong) send_instead(world, 1, req);
+  world.run(10ms);
+  CHECK(refused == 4);
+  CHECK(world.events(1).empty());
+  right.pkey = wire::PKey{0x7FFF};  // a limited member
+  send_instead(world, 1, right);
+  world.one_event(1, CmEventKind::request_received);
+}
+
+TEST_CASE("a rejection with reason 6 ends a request or a reply as any other does") {
+  CmWorld world;
+  world.listen();
+  const auto client = world.connect();
+  world.run(10ms);
+  const auto server = world.one_event(1, CmEventKind::request_received).id;
+  world.fate = [](int, const wire::CmMessage&) { return 0; };
+  REQUIRE(world.cm(1).accept(world.now(), server, CmWorld::offer(0x222)));
+  world.run(10ms);
+  send_instead(world, 1,
+               wire::CmRej{.local_id = client,
+                           .remote_id = server,
+                           .subject = wire::CmSubject::other,
+                           .reason = wire::RejectReason::invalid_comm_id});
+  CHECK(world.one_event(1, CmEventKind::rejected).id == server);
 }
 
 TEST_CASE("two ends that connect to each other at the same time get two connections") {

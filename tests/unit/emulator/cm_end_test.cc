@@ -229,6 +229,27 @@ TEST_CASE("a SIDR_REQ that comes again is shown once, and answered again after t
   world.one_event(1, CmEventKind::resolution_requested);
 }
 
+TEST_CASE("a REQ may have the id of a SIDR_REQ of the same peer, even without a GUID") {
+  CmWorld world;
+  world.listen();
+  world.listen({.service = kUdService, .type = QpType::ud});
+  const auto data = world.ip_header(0, 1, 216);
+  const auto asked = world.cm(0).resolve(
+      world.now(), {.service = kUdService, .vector = world.vector_to(1), .private_data = data});
+  REQUIRE(asked);
+  world.run(10ms);
+  world.one_event(1, CmEventKind::resolution_requested);
+  wire::CmReq req{.local_id = *asked, .service = kTestService};
+  req.primary.local_gid = world.pair().node(0).address;
+  req.primary.remote_gid = world.pair().node(1).address;
+  std::vector<std::uint8_t> mad(wire::kMadSize);
+  wire::serialize_cm({.body = req}, mad);
+  world.cm(1).handle_mad(
+      world.now(), mad,
+      {.source = world.pair().node(0).address, .destination = world.pair().node(1).address});
+  world.one_event(1, CmEventKind::request_received);
+}
+
 // --- strangers
 
 TEST_CASE("a message from another address than the peer's changes nothing") {

@@ -145,7 +145,10 @@ TEST_CASE("every flag of a REQ has a bit of its own") {
 TEST_CASE("what is no CM message is refused, and told apart") {
   std::array<std::uint8_t, kMadSize> mad{};
   serialize_cm({.body = CmRtu{}}, mad);
-  CHECK(parse_cm(Bytes(mad).first(kMadSize - 1)).error() == CmParseError::too_short);
+  CHECK(parse_cm(Bytes(mad).first(kMadSize - 1)).error() == CmParseError::wrong_size);
+  std::array<std::uint8_t, kMadSize + 4> longer{};
+  std::copy(mad.begin(), mad.end(), longer.begin());
+  CHECK(parse_cm(longer).error() == CmParseError::wrong_size);
   for (const std::size_t at : {0, 1, 2, 3}) {
     auto other = mad;
     other[at] ^= 0x10;
