@@ -186,8 +186,7 @@ void CmAgent::bury(Identifier& id, Leftovers& left) {
   }
   std::move(id.listening.begin(), id.listening.end(), std::back_inserter(left.listening));
   id.listening.clear();
-  const auto events =
-      id.channel->extract([&](const QueuedEvent& event) { return event.id.get() == &id; });
+  const auto events = id.channel->extract(id);
   // Connections that the program was not told of.
   for (const QueuedEvent& event : events) {
     if (event.new_id != nullptr) bury(*event.new_id, left);

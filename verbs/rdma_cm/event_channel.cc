@@ -52,11 +52,16 @@ void EventChannel::show_state() {
 }
 
 void EventChannel::push(QueuedEvent event) {
-  events_.push_back(std::move(event));
+  const Identifier* const id = event.id.get();
+  by_id_[id].push_back(events_.insert(events_.end(), std::move(event)));
   show_state();
 }
 
 QueuedEvent EventChannel::pop() {
+  // The first of all is the first of its identifier.
+  const auto places = by_id_.find(events_.front().id.get());
+  places->second.pop_front();
+  if (places->second.empty()) by_id_.erase(places);
   QueuedEvent event = std::move(events_.front());
   events_.pop_front();
   show_state();
@@ -64,17 +69,24 @@ QueuedEvent EventChannel::pop() {
 }
 
 std::vector<QueuedEvent> EventChannel::extract(
-    const std::function<bool(const QueuedEvent&)>& wanted) {
+    const Identifier& id, const std::function<bool(const QueuedEvent&)>& wanted) {
+  const auto places = by_id_.find(&id);
+  if (places == by_id_.end()) return {};
   std::vector<QueuedEvent> taken;
-  std::deque<QueuedEvent> kept;
-  for (QueuedEvent& event : events_) {
-    if (wanted(event)) {
-      taken.push_back(std::move(event));
-    } else {
-      kept.push_back(std::move(event));
+  std::deque<Place> kept;
+  for (const Place place : places->second) {
+    if (wanted && !wanted(*place)) {
+      kept.push_back(place);
+      continue;
     }
+    taken.push_back(std::move(*place));
+    events_.erase(place);
   }
-  events_ = std::move(kept);
+  if (kept.empty()) {
+    by_id_.erase(places);
+  } else {
+    places->second = std::move(kept);
+  }
   show_state();
   return taken;
 }

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -45,8 +47,10 @@ class EventChannel {
   // The first event, for a look. Null if there is none.
   [[nodiscard]] QueuedEvent* front() { return events_.empty() ? nullptr : &events_.front(); }
   QueuedEvent pop();
-  // Takes out all events for which `wanted` says so, in their order.
-  std::vector<QueuedEvent> extract(const std::function<bool(const QueuedEvent&)>& wanted);
+  // Takes out an identifier's events, all or those for which `wanted` says so, in their order.
+  // Costs as much as it has events, however many others have.
+  std::vector<QueuedEvent> extract(const Identifier& id,
+                                   const std::function<bool(const QueuedEvent&)>& wanted = nullptr);
 
   // Waits until there is an event. Behaves as a system call of the program on its descriptor:
   // EAGAIN if that is O_NONBLOCK, EINTR or started again after a signal, a cancellation point.
@@ -59,11 +63,14 @@ class EventChannel {
   void abandon();
 
  private:
+  using Place = std::list<QueuedEvent>::iterator;
+
   void show_state();
 
   PrivateDescriptor program_end_;
   PrivateDescriptor our_end_;
-  std::deque<QueuedEvent> events_;
+  std::list<QueuedEvent> events_;
+  std::unordered_map<const Identifier*, std::deque<Place>> by_id_;  // in their order
   bool shown_ = false;
 };
 

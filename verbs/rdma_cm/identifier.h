@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/address_vector.h"
@@ -29,6 +31,8 @@ enum class IdState : std::uint8_t {
   listen,
   destroyed,  // the program has given it up; somebody still looks at it
 };
+
+using PortKey = std::pair<wire::PortSpace, std::uint16_t>;
 
 // A multicast group that an identifier joined.
 struct Multicast {
@@ -58,7 +62,7 @@ struct Identifier {
 
   SocketAddress source;
   SocketAddress destination;
-  bool owns_port = false;
+  std::optional<PortKey> port;  // that it owns
   bool reuse_address = false;
   bool af_only = false;
   bool af_only_is_set = false;

@@ -169,7 +169,7 @@ int CmAgent::leave_multicast(EventChannel& channel, const Request& request) {
   groups_.erase(found);
   std::erase((*id)->groups, group);
   static_cast<void>(
-      channel.extract([&](const QueuedEvent& event) { return event.multicast == group; }));
+      channel.extract(**id, [&](const QueuedEvent& event) { return event.multicast == group; }));
   return request.write(command.response,
                        rdma_ucm_destroy_id_resp{.events_reported = group->events_reported});
 }
@@ -190,7 +190,7 @@ int CmAgent::migrate(EventChannel& channel, const Request& request) {
   id.channel = &channel;
   const bool to_itself = from->get() == &channel;
   if (!to_itself) {
-    auto events = (*from)->extract([&](const QueuedEvent& event) { return event.id.get() == &id; });
+    auto events = (*from)->extract(id);
     for (QueuedEvent& event : events) {
       if (event.new_id != nullptr) event.new_id->channel = &channel;
       channel.push(std::move(event));

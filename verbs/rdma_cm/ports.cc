@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 namespace urxe::verbs::rdma_cm {
 namespace {
@@ -34,27 +35,25 @@ bool same_address(const SocketAddress& a, const SocketAddress& b) {
 
 }  // namespace
 
-void PortTable::insert(Identifier& id, Key key) {
+void PortTable::insert(Identifier& id, PortKey key) {
   if (id.source.is_ib()) {
     id.source.service |= wire::service_id(key.first, 0).value;
     id.source.service_mask |= kPortSpaceMask;
   }
   id.source.set_port(key.second);
-  id.owns_port = true;
+  id.port = key;
   owners_[key].push_back(&id);
 }
 
 void PortTable::release(Identifier& id) {
-  if (!id.owns_port) return;
-  id.owns_port = false;
-  for (auto entry = owners_.begin(); entry != owners_.end();) {
-    std::erase(entry->second, &id);
-    entry = entry->second.empty() ? owners_.erase(entry) : std::next(entry);
-  }
+  if (!id.port) return;
+  const auto entry = owners_.find(*std::exchange(id.port, std::nullopt));
+  std::erase(entry->second, &id);
+  if (entry->second.empty()) owners_.erase(entry);
 }
 
 // The kernel's cma_check_port.
-int PortTable::check(const Identifier& id, Key key, bool reuse) const {
+int PortTable::check(const Identifier& id, PortKey key, bool reuse) const {
   const auto found = owners_.find(key);
   if (found == owners_.end()) return 0;
   for (const Identifier* other : found->second) {
@@ -72,7 +71,7 @@ int PortTable::check_exclusive(const Identifier& id) const {
 }
 
 // The kernel's cma_port_is_unique: an ephemeral port may serve several connections that differ.
-bool PortTable::is_unique(const Identifier& id, Key key) const {
+bool PortTable::is_unique(const Identifier& id, PortKey key) const {
   const auto found = owners_.find(key);
   if (found == owners_.end()) return true;
   return std::all_of(found->second.begin(), found->second.end(), [&](const Identifier* other) {
@@ -102,7 +101,7 @@ int PortTable::bind(Identifier& id) {
   if (!space) return -EPROTONOSUPPORT;
   const std::uint16_t port = id.source.any_port();
   if (port == 0) return bind_ephemeral(id, *space);
-  const Key key{*space, port};
+  const PortKey key{*space, port};
   if (const int failed = check(id, key, id.reuse_address); failed != 0) return failed;
   insert(id, key);
   return 0;

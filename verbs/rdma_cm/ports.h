@@ -22,13 +22,12 @@ class PortTable {
   void release(Identifier& id);
 
  private:
-  using Key = std::pair<wire::PortSpace, std::uint16_t>;
   [[nodiscard]] int bind_ephemeral(Identifier& id, wire::PortSpace space);
-  [[nodiscard]] int check(const Identifier& id, Key key, bool reuse) const;
-  [[nodiscard]] bool is_unique(const Identifier& id, Key key) const;
-  void insert(Identifier& id, Key key);
+  [[nodiscard]] int check(const Identifier& id, PortKey key, bool reuse) const;
+  [[nodiscard]] bool is_unique(const Identifier& id, PortKey key) const;
+  void insert(Identifier& id, PortKey key);
 
-  std::map<Key, std::vector<Identifier*>> owners_;
+  std::map<PortKey, std::vector<Identifier*>> owners_;
   std::uint32_t next_;
 };
 

@@ -1,5 +1,8 @@
 // rdma_cm as librdmacm uses it: the commands, their events, what is left behind.
+#include <algorithm>
+#include <ctime>
 #include <set>
+#include <vector>
 
 #include <catch2/catch.hpp>
 #include <endian.h>
@@ -329,6 +332,46 @@ TEST_CASE("closing a channel ends its connections") {
   pair.network.run();
   pair.server.expect(CmEventType::disconnected);
   CHECK(pair.network.client().agent().identifiers() == 0);
+}
+
+// In processor time, which the load of the machine hardly changes. A look at every event for every
+// identifier took 16 s, what is done now some 10 ms.
+TEST_CASE("a channel with 20000 identifiers and as many unread events is closed quickly") {
+  constexpr int kMany = 20'000;
+  constexpr double kSeconds = 1;
+  CmNetwork network;
+  Channel client(network.client());
+  std::vector<std::uint32_t> ids;
+  for (int i = 0; i < kMany; ++i) {
+    ids.push_back(client.create(1));
+    REQUIRE(client.resolve_address(ids.back(), "10.0.0.1", 7174) == 0);
+  }
+  const std::clock_t start = std::clock();
+  SECTION("all at once") { client.close(); }
+  SECTION("one by one, the latest first") {
+    std::for_each(ids.rbegin(), ids.rend(),
+                  [&](std::uint32_t id) { CHECK(client.destroy(id) == 0); });
+    CHECK_FALSE(client.is_readable());
+  }
+  CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < kSeconds);
+  CHECK(network.client().agent().identifiers() == 0);
+}
+
+TEST_CASE("an identifier that is destroyed takes its events along, and others' stay in order") {
+  CmNetwork network;
+  Channel client(network.client());
+  std::vector<std::uint32_t> ids;
+  for (std::uint64_t uid = 1; uid <= 3; ++uid) {
+    ids.push_back(client.create(uid));
+    REQUIRE(client.resolve_address(ids.back(), "10.0.0.1", 7174) == 0);
+  }
+  for (const std::uint32_t id : ids) REQUIRE(client.resolve_route(id) == 0);
+  CHECK(client.expect(CmEventType::addr_resolved).id == ids[0]);
+  CHECK(client.destroy(ids[1]) == 0);
+  CHECK(client.expect(CmEventType::addr_resolved).id == ids[2]);
+  CHECK(client.expect(CmEventType::route_resolved).id == ids[0]);
+  CHECK(client.expect(CmEventType::route_resolved).id == ids[2]);
+  CHECK_FALSE(client.is_readable());
 }
 
 TEST_CASE("the end of a process ends its connections") {
