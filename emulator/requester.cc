@@ -181,11 +181,14 @@ std::uint32_t Requester::read_piece() const {
 
 // For how many response packets a request from packet `from` on asks: up to the end of the piece
 // that the first transmission asked for too. A responder answers a duplicate only if it is a part
-// of one request that it executed (IBTA 9.7.4.1.2).
-std::uint32_t Requester::read_packets(const Work& work, std::uint32_t from) {
+// of one request that it executed (IBTA 9.7.4.1.2). Within a piece of which something came, which
+// was executed therefore, the request may end earlier: when losses made the window small.
+std::uint32_t Requester::read_packets(const Work& work, std::uint32_t from) const {
   if (!work.is_read()) return 1;
-  const std::uint32_t rest_of_piece = work.read_piece - from % work.read_piece;
-  return std::min(rest_of_piece, work.packets - from);
+  const std::uint32_t into_piece = from % work.read_piece;
+  const std::uint32_t rest = std::min(work.read_piece - into_piece, work.packets - from);
+  if (into_piece == 0) return rest;
+  return std::min(rest, read_window_eighths_ / 8);
 }
 
 std::optional<Requester::Output> Requester::send_current(Time now, wire::MutableBytes slot) {

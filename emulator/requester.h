@@ -103,6 +103,7 @@ class Requester final : public WindowWaiter {
   // What a packet costs a peer's socket buffer besides its payload, about.
   static constexpr std::uint32_t kPacketOverhead = 192;
   static constexpr std::uint32_t kNoReadWindow = 8U << 23;
+  static constexpr std::uint32_t kLeastReadWindow = 32;  // chance loses a packet now and then
 
   // What keeps the requester from sending.
   enum class Wait : std::uint8_t {
@@ -137,7 +138,7 @@ class Requester final : public WindowWaiter {
   void offer_rooms();
 
   [[nodiscard]] std::uint32_t read_piece() const;
-  [[nodiscard]] static std::uint32_t read_packets(const Work& work, std::uint32_t from);
+  [[nodiscard]] std::uint32_t read_packets(const Work& work, std::uint32_t from) const;
   [[nodiscard]] const wire::Path* path_of(Work& work);
 
   [[nodiscard]] std::optional<Output> send_current(Time now, wire::MutableBytes slot);

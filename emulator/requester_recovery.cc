@@ -123,7 +123,8 @@ bool Requester::retry(Time now) {
 // in vain. Half as much at the next time, and an eighth more in each round trip without a loss.
 void Requester::shrink_read_window() {
   if (reads_in_flight_.empty()) return;
-  read_window_eighths_ = 4 * static_cast<std::uint32_t>(send_psn_.ahead_of(una_psn_));
+  const auto outstanding = static_cast<std::uint32_t>(send_psn_.ahead_of(una_psn_));
+  read_window_eighths_ = std::max(4 * outstanding, 8 * kLeastReadWindow);
 }
 
 void Requester::resend(Time now) {

@@ -1,5 +1,6 @@
 // What the requester does about lost packets: one ladder of packets after another.
 #include <algorithm>
+#include <cstring>
 
 #include <catch2/catch.hpp>
 
@@ -55,13 +56,13 @@ TEST_CASE("a READ in pieces asks again for a part of one piece at a time") {
   }
 }
 
-// Four READs of two packets each.
+// Four READs, of two packets each if nothing else is said.
 struct FourReads {
-  explicit FourReads(const PairOptions& options = {})
-      : pair(options), local(pair.client().buffer(kEach)), remote(pair.server().buffer(kEach)) {}
+  explicit FourReads(const PairOptions& options = {}, std::size_t size = 2048)
+      : pair(options), local(pair.client().buffer(size)), remote(pair.server().buffer(size)) {}
   void post() {
     for (int i = 0; i < 4; ++i) {
-      REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, kEach, remote));
+      REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, local.size, remote));
     }
   }
   [[nodiscard]] std::ptrdiff_t requests() const {
@@ -75,7 +76,6 @@ struct FourReads {
            });
   }
 
-  static constexpr std::size_t kEach = 2048;
   DevicePair pair;
   Node::Buffer local;
   Node::Buffer remote;
@@ -104,7 +104,7 @@ TEST_CASE("READs that were all lost are found by two probes, before the ACK time
 }
 
 TEST_CASE("after a loss half as many READ responses are asked for at a time") {
-  FourReads reads;
+  FourReads reads({}, 32768);
   reads.pair.fate = losing(1, {0});
   reads.post();
   reads.pair.run();
@@ -117,6 +117,37 @@ TEST_CASE("after a loss half as many READ responses are asked for at a time") {
   CHECK(sent[0] == sent[3]);
   CHECK(sent[4] == sent[5]);
   CHECK(sent[5] < sent[6]);
+}
+
+TEST_CASE("of a long READ that lost an answer less is asked for at a time") {
+  PairOptions options;
+  options.device.read_window = 1 << 20;  // one piece
+  DevicePair pair(options);
+  constexpr std::size_t kPackets = 128;
+  const auto local = pair.client().buffer(kPackets * 1024);
+  const auto remote = pair.server().buffer(local.size);
+  for (std::size_t i = 0; i < remote.size; ++i) {
+    pair.server().bytes(remote)[i] = static_cast<std::uint8_t>(i / 1024 + i);
+  }
+  pair.fate = losing(1, {8});
+  REQUIRE(pair.post(0, WorkOpcode::rdma_read, local, local.size, remote));
+  pair.run();
+  CHECK(only_status(pair.client().send_completions) == CompletionStatus::success);
+  CHECK(std::memcmp(pair.client().bytes(local), pair.server().bytes(remote), local.size) == 0);
+  std::vector<std::uint64_t> asked;  // packets, and from where
+  std::uint64_t next = 8;
+  for (const WirePacket& packet : pair.log) {
+    if (packet.from != 0) continue;
+    const wire::Reth reth = packet.parsed().reth;
+    asked.push_back(reth.length / 1024);
+    if (asked.size() == 1) continue;
+    CHECK(reth.address == remote.address + next * 1024);
+    next += asked.back();
+  }
+  REQUIRE(asked.size() > 2);
+  CHECK(asked[0] == kPackets);
+  CHECK(asked[1] == (kPackets - 8) / 2);
+  CHECK(next == kPackets);
 }
 
 TEST_CASE("no probe is sent while a peer still answers what it was asked before") {
