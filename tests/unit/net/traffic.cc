@@ -1,12 +1,15 @@
 #include "tests/unit/net/traffic.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <ctime>
 #include <stdexcept>
+#include <thread>
 
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,6 +44,31 @@ bool has_ipv6_loopback() {
 
 void run_ip(const std::string& command) {
   if (std::system(("ip " + command).c_str()) != 0) throw std::runtime_error("ip " + command);
+}
+
+// Whether the refusal of a datagram to a port that nobody has arrives.
+static bool is_refused(const wire::IpAddress& source, const wire::IpAddress& destination) {
+  constexpr std::uint16_t kDiscard = 9;
+  net::SocketAddress from;
+  net::SocketAddress to;
+  const socklen_t size = net::to_socket_address(source, 0, 0, from);
+  static_cast<void>(net::to_socket_address(destination, kDiscard, 0, to));
+  const net::Descriptor socket(::socket(from.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  char byte = 0;
+  if (bind(socket.number(), &from.any, size) != 0) return false;
+  if (connect(socket.number(), &to.any, size) != 0) return false;
+  if (send(socket.number(), &byte, sizeof(byte), 0) < 0) return false;
+  pollfd descriptor{.fd = socket.number(), .events = POLLIN, .revents = 0};
+  poll(&descriptor, 1, 100);
+  return recv(socket.number(), &byte, sizeof(byte), MSG_DONTWAIT) < 0 && errno == ECONNREFUSED;
+}
+
+void wait_for_route(const std::string& source, const std::string& destination) {
+  const Time end = now() + std::chrono::seconds(10);
+  while (!is_refused(ip(source), ip(destination))) {
+    if (now() > end) throw std::runtime_error("no route from " + source + " to " + destination);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 bool enter_own_network() {

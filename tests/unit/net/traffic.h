@@ -28,6 +28,8 @@ inline constexpr Duration kPatience = std::chrono::seconds(20);
 inline constexpr const char* kNeedsRoot = "needs root, for a network namespace of its own";
 // Runs a command of ip(8), as "link set lo up". Fails the test if that fails.
 void run_ip(const std::string& command);
+// A new IPv6 address can be used some time after it is there.
+void wait_for_route(const std::string& source, const std::string& destination);
 
 [[nodiscard]] net::UdpOptions on_loopback(const std::string& address);
 

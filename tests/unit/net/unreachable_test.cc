@@ -73,6 +73,8 @@ TEST_CASE("the same over IPv6") {
   if (!enter_own_network()) return skip(kNeedsRoot);
   run_ip("address add fd83::1/128 dev lo nodad");
   run_ip("address add fd83::2/128 dev lo nodad");
+  wait_for_route("fd83::1", "fd83::2");
+  wait_for_route("fd83::2", "fd83::1");
   check_empty_address("fd83::1", "fd83::2");
 }
 
