@@ -89,7 +89,7 @@ def wire(gid, mtu, full):
     arguments = f"--gid {GIDS[gid]} --mtu {mtu}"
     return Cell("wire.py, all cases", f"/usr/bin/python3 {{share}}/wire.py server {arguments}",
                 f"/usr/bin/python3 {{share}}/wire.py client {{server}} {arguments}", WIRE_PORT,
-                expected=judge.Expected(naks, retransmissions=True, packets=150), gid=gid, mtu=mtu,
+                expected=judge.Expected(naks, retransmissions=True, packets=140), gid=gid, mtu=mtu,
                 seconds=240, server_stays=True, full=full, output="all as expected",
                 has_golden=gid == "IPv4" and mtu == 1024)
 
@@ -106,8 +106,8 @@ def connections():
     def cell(name, server, client, **details):
         return Cell(name, server, client, **({"listens": True} | details))
     yield cell("rping", "rping -s -C 5 -V", "rping -c -a {server} -C 5 -V")
-    yield cell("rping, 64 KiB", "rping -s -C 5 -V -S 65536",
-               "rping -c -a {server} -C 5 -V -S 65536", full=True)
+    yield cell("rping, 65,535 B", "rping -s -C 5 -V -S 65535",
+               "rping -c -a {server} -C 5 -V -S 65535", full=True)
     yield cell("ucmatose", "ucmatose -c 2 -C 3", "ucmatose -s {server} -c 2 -C 3")
     yield cell("udaddy", "udaddy -c 2 -C 3", "udaddy -s {server} -c 2 -C 3")
     yield cell("rstream", "rstream -S 65536 -C 10 -I 3 -T v",
