@@ -2,7 +2,8 @@
 
 import json
 
-OUTCOMES = {"passed": "ok", "FAILED": "**FAILED**", "cannot run": "cannot run"}
+OUTCOMES = {"passed": "ok", "FAILED": "**FAILED**", "cannot run": "cannot run",
+            "passed the second time": "ok, the second time"}
 
 
 def columns_of(results):
