@@ -31,6 +31,7 @@ class Cell:
     kernels: tuple = ("6.1", "6.12")
     impaired: str = ""          # netem in the guest
     faults: str = ""            # at urxe
+    client_faults: str = ""     # at urxe if that is the client
     output: str = ""            # must occur in the client's output
     has_golden: bool = False    # what both sides say is in golden/
 
@@ -117,7 +118,7 @@ def connections():
                server_says="joined dgid")
     # perftest's server listens anew for each connection, and the client does not wait for that: an
     # emulated processor would lose the race, so requests set out later.
-    late = {"faults": "delay dir=tx qpn=1 by=1s", "seconds": 120}
+    late = {"client_faults": "delay dir=tx qpn=1 by=1s", "seconds": 120}
     for verb in ("write", "read", "send"):
         command = f"ib_{verb}_bw -R -F -m 1024 -s 16384 -n 20"
         yield cell(f"ib_{verb}_bw -R", command, f"{command} {{server}}", full=verb != "write",

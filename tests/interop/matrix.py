@@ -18,9 +18,9 @@ class Skip(Exception):
     """Why a cell cannot run here."""
 
 
-def options_of(cell, end):
+def options_of(end, faults):
     """What `urxe run` is told."""
-    return ("--fault", cell.faults, "--seed", "7") if cell.faults and end.kind == "urxe" else ()
+    return ("--fault", faults, "--seed", "7") if faults and end.kind == "urxe" else ()
 
 
 class Run:
@@ -89,14 +89,14 @@ class Run:
         cell = self.cell
         command = self.command(cell.server, self.server)
         limited = f"{LIMIT} {cell.seconds + SERVER_ENDS} {command}"
-        server = self.server.start(limited, options_of(cell, self.server))
+        server = self.server.start(limited, options_of(self.server, cell.faults))
         try:
             if not self.is_ready(server):
                 self.reasons.append("the server does not listen")
                 return
             command = self.command(cell.client, self.client)
             client = self.client.start(f"{LIMIT} {cell.seconds} {command}",
-                                       options_of(cell, self.client))
+                                       options_of(self.client, cell.faults or cell.client_faults))
             if cell.kill:
                 self.kill_one(client, server)
             else:
