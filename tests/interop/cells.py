@@ -59,11 +59,13 @@ def bandwidths(gid, mtu, full):
              "1 MiB": "-s 1048576 -n 5"}
     usual = ("1 B", "64 KiB") if mtu == 1024 and gid == "IPv4" else ("64 KiB",)
     for verb in ("send", "write", "read"):
+        # Linux answers a READ for whose responses it has no room with an RNR NAK.
+        crowded = frozenset(["RNR NAK"] if verb == "read" and mtu == 256 else [])
+        more = {"gid": gid, "mtu": mtu, "expected": judge.Expected(crowded)}
         for size, arguments in sizes.items():
-            yield perftest(f"ib_{verb}_bw", arguments, size, gid=gid, mtu=mtu,
-                           full=full or size not in usual)
-        yield perftest(f"ib_{verb}_bw", "-s 4096 -n 20 -q 8", "4 KiB, 8 QPs", gid=gid, mtu=mtu,
-                       full=full or mtu != 1024 or gid != "IPv4")
+            yield perftest(f"ib_{verb}_bw", arguments, size, full=full or size not in usual, **more)
+        yield perftest(f"ib_{verb}_bw", "-s 4096 -n 20 -q 8", "4 KiB, 8 QPs",
+                       full=full or mtu != 1024 or gid != "IPv4", **more)
 
 
 def latencies(gid, mtu, full):
