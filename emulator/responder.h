@@ -113,6 +113,7 @@ class Responder {
   // The opcode of an answer without payload.
   [[nodiscard]] static wire::Opcode short_answer(Response::Kind kind);
   [[nodiscard]] std::optional<std::size_t> refuse_read(MemoryFault fault);
+  [[nodiscard]] std::optional<std::size_t> refuse_replay(wire::MutableBytes slot);
   [[nodiscard]] std::optional<std::size_t> send_read_response(wire::MutableBytes slot);
 
   // --- UC and UD (responder_datagram.cc)

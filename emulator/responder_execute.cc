@@ -290,6 +290,7 @@ std::optional<std::size_t> Responder::send_read_response(wire::MutableBytes slot
     const auto where = context_.engine.keys.resolve_remote(*context_.pd, context_.qpn, rest.rkey,
                                                            rest.address, payload, kRemoteRead);
     if (!where || !context_.engine.memory.read(*where, slot.subspan(header, payload))) {
+      if (response.replay) return refuse_replay(slot);
       return refuse_read(where ? MemoryFault::gone : where.error());
     }
   }
@@ -299,6 +300,17 @@ std::optional<std::size_t> Responder::send_read_response(wire::MutableBytes slot
   response.started = true;
   if (last) responses_.pop_front();
   return pad(slot, header + payload);
+}
+
+// The answer to a READ is wanted again whose memory is gone by now. The requester may have got it
+// the first time, and sent again because that took long: then its program has done nothing wrong,
+// and the NAK finds nobody who waits for it.
+std::optional<std::size_t> Responder::refuse_replay(wire::MutableBytes slot) {
+  Response& response = responses_.front();
+  response.kind = Response::Kind::acknowledge;
+  response.syndrome = wire::Syndrome::nak(wire::NakCode::remote_access_error);
+  ++context_.engine.counters.sent_naks;
+  return poll_transmit(slot);
 }
 
 // The memory went away under a READ whose answer is on its way.

@@ -97,6 +97,25 @@ TEST_CASE("a duplicate READ may ask for a part of the original, and for nothing 
   CHECK(t.pair.server().qp->state() == QpState::ready_to_send);
 }
 
+TEST_CASE("a READ that is asked for again when its memory is gone ends no connection") {
+  Trap t;
+  t.post(WorkOpcode::rdma_read, 3000);
+  t.pair.run();
+  t.check_success(1);
+  const wire::Packet read = sent_by(t.pair, 0).front();
+  REQUIRE(t.pair.server().device.destroy(*t.pair.server().regions.back()));
+  t.pair.inject(1, read);  // from a requester that was only impatient
+  const wire::Packet answer = sent_by(t.pair, 1).back();
+  CHECK(answer.aeth.syndrome == wire::Syndrome::nak(wire::NakCode::remote_access_error));
+  CHECK(answer.bth.psn == read.bth.psn);
+  CHECK(t.pair.server().qp->state() == QpState::ready_to_send);
+  CHECK_FALSE(t.pair.server().device.poll_async_event());
+  t.remote = t.pair.server().buffer(64);
+  t.post(WorkOpcode::rdma_write, 8);
+  t.pair.run();
+  t.check_success(2);
+}
+
 TEST_CASE("a READ asks again only from the first missing response on") {
   Trap t;
   std::memset(t.pair.server().bytes(t.remote), 0x42, 5000);
