@@ -9,8 +9,9 @@ namespace urxe::emulator {
 void Completer::handle_response(Time now, const wire::Packet& packet) {
   if (!requester_.is_outstanding(packet.bth.psn)) {
     ++context_.engine.counters.stray_responses;
-    if (packet.info->operation == wire::Operation::rdma_read_response)
+    if (packet.info->operation == wire::Operation::rdma_read_response) {
       requester_.hear_busy_peer(now);
+    }
     return;
   }
   switch (packet.info->operation) {

@@ -145,13 +145,13 @@ void Requester::execute_local(Work& work) {
 
 Requester::Wait Requester::check_windows(const Work& work) {
   if (!context_.is_reliable()) return Wait::nothing;
-  const std::uint32_t payload = payload_of(work.request.length, context_.mtu, cursor_packet_,
-                                           read_packets(work, cursor_packet_));
+  const std::uint32_t packets = read_packets(work, cursor_packet_);
+  const std::uint32_t payload =
+      payload_of(work.request.length, context_.mtu, cursor_packet_, packets);
   const bool goes_again = send_psn_ == went_back_to_;
   if (work.needs_response()) {
     if (reads_in_flight_.size() >= context_.attributes.max_read_atomic) return Wait::elsewhere;
-    const std::uint32_t asked = static_cast<std::uint32_t>(send_psn_.ahead_of(una_psn_)) +
-                                read_packets(work, cursor_packet_);
+    const auto asked = static_cast<std::uint32_t>(send_psn_.ahead_of(una_psn_)) + packets;
     if (!reads_in_flight_.empty() && 8 * asked > read_window_eighths_) return Wait::elsewhere;
     if (goes_again) return Wait::nothing;
     return ask_for_room(context_.engine.reads, payload, payload);

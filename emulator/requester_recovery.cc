@@ -18,8 +18,6 @@ constexpr std::int64_t kTimeoutUnitNs = 4096;  // IBTA 9.7.6.1.3: 4.096 us * 2^t
 void Requester::acknowledge_before(wire::Psn psn, Time now) {
   if (psn == una_psn_) return;
   measure(psn, now);
-  const auto acknowledged = static_cast<std::uint32_t>(psn.ahead_of(una_psn_));
-  read_window_eighths_ = std::min(read_window_eighths_ + acknowledged, kNoReadWindow);
   release_acknowledged(psn);
   una_psn_ = psn;
   if (send_psn_.is_before(psn)) move_cursor_to(psn);
@@ -45,6 +43,7 @@ void Requester::release_acknowledged(wire::Psn psn) {
     if (!work.done) work.finish(CompletionStatus::success);
   }
   URXE_ASSERT(acknowledged > 0);
+  read_window_eighths_ = std::min(read_window_eighths_ + acknowledged, kNoReadWindow);
   in_flight_bytes_ -= charged;
   peer_->delivered(charged);
 }
