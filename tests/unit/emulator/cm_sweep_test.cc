@@ -15,7 +15,7 @@
 
 #include "tests/support/golden_text.h"
 #include "tests/unit/emulator/cm_fields.h"
-#include "tests/unit/emulator/cm_world.h"
+#include "tests/unit/emulator/cm_scenes.h"
 
 namespace urxe::test {
 namespace {
@@ -25,12 +25,6 @@ using wire::CmAttribute;
 using wire::CommId;
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr wire::ServiceId kUdService = wire::service_id(wire::PortSpace::udp, 7174);
-constexpr CommId kUnborn{0x5A5A5A};  // of a peer whose id nobody knows yet
-constexpr std::uint32_t kClientQpn = 0x111;
-constexpr std::uint32_t kServerQpn = 0x222;
-constexpr std::uint32_t kOtherClientQpn = 0x333;
-constexpr std::uint32_t kOtherServerQpn = 0x444;
 const wire::IpAddress kStranger = wire::IpAddress::from_v4(0x0A090909);
 
 std::string name_of(CmState state) {
@@ -57,150 +51,6 @@ std::string name_of(emulator::CmEventKind kind) {
       "disconnect_timed_out", "time_wait_ended", "resolution_requested", "resolved",
       "resolution_timed_out"};
   return kNames.at(static_cast<std::size_t>(kind));
-}
-
-// --- the scenes
-
-emulator::DeviceOptions options() {
-  emulator::DeviceOptions options;
-  options.cm_probe_interval = 5s;
-  options.node_guid = 0x02005E0000000001;
-  return options;
-}
-
-// Two ends with a connection between them that is none of the messages' business, and most often a
-// second one, the subject.
-struct Scene {
-  explicit Scene(int receiver) : node(receiver), world(options()) {
-    // The ends' numbers are to differ.
-    for (int i = 0; i < 0x20; ++i) world.cm(0).release(world.now(), world.connect());
-    world.fate = [](int, const wire::CmMessage&) { return 0; };
-    world.pair().transmit();
-    world.fate = nullptr;
-    for (const int at : {0, 1}) {
-      world.cm(at).listen({.service = kTestService, .address = world.pair().node(at).address});
-      world.cm(at).listen({.service = kUdService,
-                           .address = world.pair().node(at).address,
-                           .type = emulator::QpType::ud});
-    }
-    other = world.establish(kOtherClientQpn, kOtherServerQpn);
-  }
-  void lose_all() {
-    world.fate = [](int, const wire::CmMessage&) { return 0; };
-  }
-  CommId connect() {
-    client = world.connect(kClientQpn);
-    world.run(10ms);
-    for (const auto& event : world.events(1)) server = event.id;
-    return client;
-  }
-  void accept() {
-    world.cm(1).taken(server);
-    REQUIRE(world.cm(1).accept(world.now(), server, CmWorld::offer(kServerQpn)));
-    world.run(10ms);
-  }
-  void establish() {
-    connect();
-    accept();
-    REQUIRE(world.cm(0).confirm(world.now(), client));
-    world.run(10ms);
-  }
-  void disconnect() {
-    establish();
-    REQUIRE(world.cm(0).disconnect(world.now(), client));
-    world.run(10ms);
-  }
-  void resolve() {
-    const auto data = world.ip_header(0, 1, 216);
-    client =
-        world.cm(0)
-            .resolve(world.now(),
-                     {.service = kUdService, .vector = world.vector_to(1), .private_data = data})
-            .value();
-    world.run(10ms);
-    for (const auto& event : world.events(1)) server = event.id;
-  }
-
-  [[nodiscard]] CommId subject() const { return node == 0 ? client : server; }
-  [[nodiscard]] CommId peer() const { return node == 0 ? server : client; }
-  [[nodiscard]] CommId bystander() const { return node == 0 ? other.client : other.server; }
-  [[nodiscard]] CommId bystanders_peer() const { return node == 0 ? other.server : other.client; }
-  [[nodiscard]] const emulator::Connection* find(CommId id) { return world.cm(node).find(id); }
-
-  int node;  // to which messages go
-  CmWorld world;
-  CmWorld::Ends other;
-  CommId client{0x7FF0};  // as long as there are none
-  CommId server = kUnborn;
-};
-
-struct Stage {
-  const char* name;
-  int node;
-  std::function<void(Scene&)> prepare;
-};
-
-std::vector<Stage> stages() {
-  return {
-      {"listening", 1, [](Scene&) {}},
-      {"REQ sent", 0,
-       [](Scene& scene) {
-         scene.lose_all();
-         scene.connect();
-       }},
-      {"MRA(REQ) received", 0,
-       [](Scene& scene) {
-         scene.connect();
-         scene.world.run(7s);
-       }},
-      {"REQ received", 1, [](Scene& scene) { scene.connect(); }},
-      {"REP received", 0,
-       [](Scene& scene) {
-         scene.connect();
-         scene.accept();
-       }},
-      {"REP sent", 1,
-       [](Scene& scene) {
-         scene.connect();
-         scene.lose_all();
-         scene.accept();
-       }},
-      {"MRA(REP) received", 1,
-       [](Scene& scene) {
-         scene.connect();
-         scene.accept();
-         scene.world.run(7s);
-       }},
-      {"established, by us", 0, [](Scene& scene) { scene.establish(); }},
-      {"established, by the peer", 1, [](Scene& scene) { scene.establish(); }},
-      {"DREQ sent", 0,
-       [](Scene& scene) {
-         scene.establish();
-         scene.lose_all();
-         REQUIRE(scene.world.cm(0).disconnect(scene.world.now(), scene.client));
-         scene.world.run(10ms);
-       }},
-      {"DREQ sent, released", 0,
-       [](Scene& scene) {
-         scene.establish();
-         scene.lose_all();
-         scene.world.cm(0).release(scene.world.now(), scene.client);
-         scene.world.run(10ms);
-       }},
-      {"DREQ received", 1, [](Scene& scene) { scene.disconnect(); }},
-      {"time wait", 0, [](Scene& scene) { scene.disconnect(); }},
-      {"idle", 0,
-       [](Scene& scene) {
-         scene.disconnect();
-         scene.world.run(9s);
-       }},
-      {"SIDR_REQ sent", 0,
-       [](Scene& scene) {
-         scene.lose_all();
-         scene.resolve();
-       }},
-      {"SIDR_REQ received", 1, [](Scene& scene) { scene.resolve(); }},
-  };
 }
 
 // --- the messages
@@ -230,7 +80,7 @@ constexpr std::array kKinds{
 
 wire::CmReq req_of(Scene& scene, wire::Qpn qpn) {
   wire::CmReq req{
-      .local_id = scene.peer(), .service = kTestService, .local_guid = options().node_guid};
+      .local_id = scene.peer(), .service = kTestService, .local_guid = scene_options().node_guid};
   req.local_qpn = qpn;
   req.responder_resources = req.initiator_depth = 4;
   req.remote_response_timeout = req.local_response_timeout = 20;
@@ -250,7 +100,7 @@ wire::CmRej rej_of(const Kind& kind, CommId from, CommId to) {
   wire::CmRej rej{
       .local_id = from, .remote_id = to, .subject = kind.subject, .reason = kind.reason};
   if (kind.reason == wire::RejectReason::timeout) {
-    wire::store_be(wire::MutableBytes(rej.info), 0, options().node_guid);
+    wire::store_be(wire::MutableBytes(rej.info), 0, scene_options().node_guid);
   }
   return rej;
 }
@@ -271,7 +121,7 @@ wire::CmBody body_of(const Kind& kind, Scene& scene) {
                          .initiator_depth = 4,
                          .target_ack_delay = 15,
                          .rnr_retry_count = 7,
-                         .local_guid = options().node_guid};
+                         .local_guid = scene_options().node_guid};
     case CmAttribute::mra:
       return wire::CmMra{
           .local_id = from, .remote_id = to, .subject = kind.subject, .service_timeout = 24};
