@@ -289,9 +289,9 @@ std::optional<std::size_t> Responder::send_read_response(wire::MutableBytes slot
   if (payload > 0) {
     const auto where = context_.engine.keys.resolve_remote(*context_.pd, context_.qpn, rest.rkey,
                                                            rest.address, payload, kRemoteRead);
-    if (!where || !context_.engine.memory.read(*where, slot.subspan(header, payload))) {
-      if (response.replay) return refuse_replay(slot);
-      return refuse_read(where ? MemoryFault::gone : where.error());
+    if (!where) return response.replay ? refuse_replay(slot) : refuse_read(where.error());
+    if (!context_.engine.memory.read(*where, slot.subspan(header, payload))) {
+      return refuse_read(MemoryFault::gone);
     }
   }
   rest.address += payload;
@@ -302,9 +302,9 @@ std::optional<std::size_t> Responder::send_read_response(wire::MutableBytes slot
   return pad(slot, header + payload);
 }
 
-// The answer to a READ is wanted again whose memory is gone by now. The requester may have got it
-// the first time, and sent again because that took long: then its program has done nothing wrong,
-// and the NAK finds nobody who waits for it.
+// The answer to a READ is wanted again whose key the program took back meanwhile. The requester may
+// have got it the first time, and sent again because that took long: then its program has done
+// nothing wrong, and the NAK finds nobody who waits for it.
 std::optional<std::size_t> Responder::refuse_replay(wire::MutableBytes slot) {
   Response& response = responses_.front();
   response.kind = Response::Kind::acknowledge;
