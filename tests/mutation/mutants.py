@@ -153,11 +153,9 @@ MUTANTS = [
            "if (!context_.engine.memory.store(*where, value)) {",
            "if (!context_.engine.memory.store(*where, value) && reth.length != 8) {"),
     Mutant("a READ of pages that are gone is answered", EXECUTE,
-           "if (!where || !context_.engine.memory.read(*where, slot.subspan(header, payload))) {",
-           "if (where) {\n"
-           "      static_cast<void>(\n"
-           "          context_.engine.memory.read(*where, slot.subspan(header, payload)));\n"
-           "    } else {"),
+           "if (!context_.engine.memory.read(*where, slot.subspan(header, payload))) {",
+           "if (!context_.engine.memory.read(*where, slot.subspan(header, payload)) &&\n"
+           "        payload == 0) {"),
     Mutant("data that came for pages that are gone are lost in silence",
            "emulator/scatter_gather.cc",
            "if (!move(*address, done, count)) return LocalFault{MemoryFault::gone, sge};",
