@@ -18,6 +18,8 @@ constexpr std::size_t kReceiveBudget = 128;
 constexpr std::size_t kMostUnanswered = 64;
 // In a row, and without a packet: some microseconds, as long as a peer on another core takes.
 constexpr std::uint32_t kIdlePollsBeforeYield = 16;
+// In a row, while another thread moves the packets: longer than that takes, if it has a core.
+constexpr std::uint32_t kVainPollsBeforeSleep = 512;
 
 bool is_response(wire::Bytes packet) {
   const wire::OpcodeInfo* const info = packet.empty() ? nullptr : wire::find_opcode(packet.front());
@@ -95,7 +97,8 @@ LiveDevice::Turn LiveDevice::move_packets(Time now) {
 void LiveDevice::drive() {
   const Time now = monotonic_now();
   last_polled_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-  if (!mutex_.try_lock()) return;  // another thread moves the packets at this moment
+  if (!mutex_.try_lock()) return give_way_to_mover();
+  vain_polls_.store(0, std::memory_order_relaxed);
   users_.fetch_add(1, std::memory_order_relaxed);
   device_.flush_posted_receives();
   flush(now);
@@ -114,6 +117,16 @@ void LiveDevice::give_way(bool idle) {
   const std::uint32_t before = idle_polls_.load(std::memory_order_relaxed);
   idle_polls_.store(idle ? before + 1 : 0, std::memory_order_relaxed);
   if (idle && before >= kIdlePollsBeforeYield) sched_yield();
+}
+
+// Another thread moves the packets at this moment. If that takes long, it was interrupted and waits
+// for this core; under valgrind, where one thread runs at a time, it gets its turn only from one
+// that sleeps. Not by waiting for the lock: this may be a signal's handler, run by its holder.
+void LiveDevice::give_way_to_mover() {
+  const std::uint32_t before = vain_polls_.fetch_add(1, std::memory_order_relaxed);
+  if (before < kVainPollsBeforeSleep) return give_way(true);
+  constexpr timespec kShortest{.tv_sec = 0, .tv_nsec = 1};
+  nanosleep(&kShortest, nullptr);
 }
 
 LiveDevice::Turn LiveDevice::serve(std::size_t hold_from) {

@@ -113,6 +113,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   void answer(Time now);
   void publish();
   void give_way(bool idle);
+  void give_way_to_mover();
   void catch_up();
   [[nodiscard]] Time next_deadline();
 
@@ -128,6 +129,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   std::atomic<Duration::rep> last_polled_{0};
   std::atomic<Duration::rep> last_posted_{0};
   std::atomic<std::uint32_t> idle_polls_{0};  // in a row
+  std::atomic<std::uint32_t> vain_polls_{0};  // in a row, for another thread held the lock
   Time announced_ = kNever;  // the earliest deadline that the progress thread knows of
   std::atomic<int> users_{0};
   std::atomic<bool> is_watched_{false};
