@@ -71,18 +71,27 @@ bool is_from_us(msghdr& message) {
 
 }  // namespace
 
-tl::expected<Mailbox, int> Mailbox::open(std::string_view name, KeepDescriptor keep) {
+tl::expected<Mailbox, int> Mailbox::create(KeepDescriptor keep) {
   Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), keep);
   if (!socket.is_open()) return tl::unexpected(errno);
   const int on = 1;
   setsockopt(socket.number(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
   setsockopt(socket.number(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof(kSendBuffer));
+  return Mailbox(std::move(socket));
+}
+
+int Mailbox::claim(std::string_view name) const {
   sockaddr_un address;
   const socklen_t size = to_unix_address(name, address);
-  if (bind(socket.number(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    return tl::unexpected(errno);
-  }
-  return Mailbox(std::move(socket));
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+  return bind(socket_.number(), to, size) == 0 ? 0 : errno;
+}
+
+tl::expected<Mailbox, int> Mailbox::open(std::string_view name, KeepDescriptor keep) {
+  auto mailbox = create(keep);
+  if (!mailbox) return mailbox;
+  if (const int failed = mailbox->claim(name); failed != 0) return tl::unexpected(failed);
+  return mailbox;
 }
 
 int Mailbox::post(std::string_view name, wire::Bytes letter) const {

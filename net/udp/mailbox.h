@@ -50,6 +50,10 @@ class Mailbox {
  public:
   // The error is an errno: EADDRINUSE if another process has it.
   [[nodiscard]] static tl::expected<Mailbox, int> open(std::string_view name, KeepDescriptor keep);
+  // One that has no name yet. The error is an errno.
+  [[nodiscard]] static tl::expected<Mailbox, int> create(KeepDescriptor keep);
+  // Gives it its name. Returns 0 or an errno: EADDRINUSE if another has it; then try another name.
+  [[nodiscard]] int claim(std::string_view name) const;
 
   [[nodiscard]] const Descriptor& socket() const { return socket_; }
 

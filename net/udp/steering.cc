@@ -32,6 +32,9 @@ constexpr Duration kFirstPause = 20ms;
 // Who has not answered after this is busy or stopped: its packets will be handed over.
 constexpr Duration kRound = 10ms;
 constexpr Duration kLastPause = 5s;
+// Whoever asked keeps the turn so long for every index that it asked for: to ask a crowd, in which
+// somebody comes or goes all the time, is to wake all of it.
+constexpr Duration kTurnPerIndex = 1ms;
 
 // No group has so many members: the kernel picks one of all, by a hash of addresses and ports.
 constexpr std::uint32_t kAny = 0xFFFFFFFF;
@@ -113,7 +116,18 @@ void Steering::note_stray(Time now, Slot own, const wire::IpAddress& address) {
   if (group != nullptr && now >= group->next_probe) start_round(now, *group, own);
 }
 
+bool Steering::take_turn(Group& group) const {
+  if (group.turn) return true;
+  auto claimed = Mailbox::open("urxe/order/" + group.local.address.to_string(), keep_);
+  if (claimed) group.turn = std::move(*claimed);
+  return claimed.has_value();
+}
+
 void Steering::start_round(Time now, Group& group, Slot own) const {
+  if (!take_turn(group)) {
+    group.next_probe = now + kFirstPause;
+    return;
+  }
   group.pause = std::clamp(2 * group.pause, kFirstPause, kLastPause);
   group.next_probe = now + group.pause;
   group.round_end = now + kRound;
@@ -165,8 +179,10 @@ bool Steering::is_complete(const Group& group, Slot own) {
 
 void Steering::apply(Time now, Slot own) {
   for (const auto& group : groups_) {
+    if (!group->unapplied && now >= group->turn_end) group->turn.reset();
     if (!group->unapplied || (now < group->round_end && !is_complete(*group, own))) continue;
     group->unapplied = false;
+    group->turn_end = now + kTurnPerIndex * group->asked;
     std::vector<sock_filter> code = program_for(group->table);
     attach(group->socket->number(), SO_ATTACH_REUSEPORT_CBPF, code);
   }
@@ -176,6 +192,7 @@ Time Steering::next_deadline() const {
   Time earliest = kNever;
   for (const auto& group : groups_) {
     if (group->unapplied) earliest = std::min(earliest, group->round_end);
+    if (group->turn && !group->unapplied) earliest = std::min(earliest, group->turn_end);
   }
   return earliest;
 }

@@ -6,7 +6,8 @@
 // closed the last one moves to its place. So processes find the table out with probes: packets that
 // name an index, to which the program sends them, and that whoever receives them answers through
 // the asking process's mailbox. A table may be wrong at any time; then a packet reaches another
-// process, which hands it over to the owner, and asks anew.
+// process, which hands it over to the owner, and asks anew. One process asks at a time, for all of
+// them have one program: whoever holds a mailbox of a certain name.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "net/descriptor.h"
+#include "net/udp/mailbox.h"
 #include "net/udp/options.h"
 #include "net/udp/slot.h"
 #include "net/wire/bytes.h"
@@ -43,15 +45,15 @@ struct SteeringNote {
 // Owner: a UdpFabric.
 class Steering {
  public:
-  explicit Steering(std::uint64_t nonce) : nonce_(nonce) {}
+  Steering(std::uint64_t nonce, KeepDescriptor keep) : nonce_(nonce), keep_(keep) {}
 
   // `socket` receives for the address, and outlives this.
   void add(const LocalAddress& local, const Descriptor& socket);
 
-  // Asks about all addresses. `own` is where answers go.
+  // Asks about all addresses, unless others do. `own` is where answers go.
   void probe_all(Time now, Slot own);
   // A packet came here that was another's, who exists: the table of this address is wrong. Asks
-  // anew, unless that was done a short time ago.
+  // anew, unless this process or another did a short time ago.
   void note_stray(Time now, Slot own, const wire::IpAddress& address);
   // One of `slot`'s process receives what goes to an index. Answers to others are ignored.
   void note_answer(const wire::IpAddress& address, const SteeringNote& answer, Slot own);
@@ -68,6 +70,8 @@ class Steering {
     std::map<std::uint32_t, std::uint32_t> answers;  // to the present round of probes
     std::uint32_t asked = 0;                         // indexes, in this round
     bool unapplied = false;
+    std::optional<Mailbox> turn;  // held: no other process asks
+    Time turn_end{};
     Time round_end{};
     Time next_probe{};
     Duration pause{};
@@ -76,9 +80,11 @@ class Steering {
   [[nodiscard]] static bool is_complete(const Group& group, Slot own);
   [[nodiscard]] Group* find(const wire::IpAddress& address);
   void start_round(Time now, Group& group, Slot own) const;
+  [[nodiscard]] bool take_turn(Group& group) const;
   void ask(Group& group, Slot own, std::uint32_t up_to) const;
 
   std::uint64_t nonce_;
+  KeepDescriptor keep_;
   std::vector<std::unique_ptr<Group>> groups_;
 };
 

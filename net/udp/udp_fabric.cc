@@ -87,7 +87,7 @@ tl::expected<std::unique_ptr<UdpFabric>, Error> UdpFabric::open(const UdpOptions
 UdpFabric::UdpFabric(const UdpOptions& options, bool can_segment)
     : options_(options),
       epoll_(epoll_create1(EPOLL_CLOEXEC), options.keep_descriptor),
-      steering_(random_nonce()),
+      steering_(random_nonce(), options.keep_descriptor),
       sender_(options, can_segment),
       held_(options.keep_descriptor) {
   if (held_.timer().is_open()) static_cast<void>(watch(held_.timer(), kTimerId));
@@ -133,11 +133,13 @@ int UdpFabric::receive_buffer() const {
 // --- claims
 
 tl::expected<Slot, Error> UdpFabric::claim_slot() {
+  auto mailbox = Mailbox::create(options_.keep_descriptor);
+  if (!mailbox) return tl::unexpected(cannot_wait(mailbox.error()));
   for (std::uint32_t number = 0; number < kSlotCount; ++number) {
     const Slot slot{number};
-    auto mailbox = Mailbox::open(mailbox_of(slot), options_.keep_descriptor);
-    if (!mailbox && mailbox.error() == EADDRINUSE) continue;
-    if (!mailbox) return tl::unexpected(cannot_wait(mailbox.error()));
+    const int error = mailbox->claim(mailbox_of(slot));
+    if (error == EADDRINUSE) continue;
+    if (error != 0) return tl::unexpected(cannot_wait(error));
     const std::uint32_t id = ++last_id_;
     if (const int failed = watch(mailbox->socket(), id); failed != 0) {
       return tl::unexpected(cannot_wait(failed));

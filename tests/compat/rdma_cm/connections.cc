@@ -26,6 +26,7 @@ constexpr std::uint32_t kSize = 64;
 constexpr std::uint32_t kDepth = 4;
 constexpr int kMostCompletions = 16384;
 constexpr int kPatience = 60'000;  // milliseconds
+constexpr int kPause = 50;         // milliseconds; the others want to run, too
 
 [[noreturn]] void fail(const char* what) {
   std::perror(what);
@@ -50,6 +51,14 @@ struct Completions {
     channel = ibv_create_comp_channel(verbs);
     queue = ibv_create_cq(verbs, kMostCompletions, nullptr, channel, 0);
     if (queue == nullptr || ibv_req_notify_cq(queue, 0) != 0) fail("completion queue");
+  }
+  // The channel is readable. Completions must be looked for after that.
+  void take_event() const {
+    ibv_cq* completed = nullptr;
+    void* context = nullptr;
+    if (ibv_get_cq_event(channel, &completed, &context) != 0) fail("completion event");
+    ibv_ack_cq_events(completed, 1);
+    if (ibv_req_notify_cq(completed, 0) != 0) fail("notify");
   }
 };
 Completions completions;
@@ -156,14 +165,6 @@ void echo_all(const Table& table) {
   }
 }
 
-void take_completion_event() {
-  ibv_cq* queue = nullptr;
-  void* context = nullptr;
-  if (ibv_get_cq_event(completions.channel, &queue, &context) != 0) fail("completion event");
-  ibv_ack_cq_events(queue, 1);
-  if (ibv_req_notify_cq(queue, 0) != 0) fail("notify");
-}
-
 int serve(sockaddr_storage address) {
   std::signal(SIGTERM, [](int) { is_over = 1; });
   rdma_event_channel* channel = rdma_create_event_channel();
@@ -180,7 +181,7 @@ int serve(sockaddr_storage address) {
     if (completions.channel != nullptr) sources[1].fd = completions.channel->fd;
     if (poll(sources.data(), sources.size(), 1000) <= 0) continue;
     if ((sources[0].revents & POLLIN) != 0) handle_event(table, channel);
-    if ((sources[1].revents & POLLIN) != 0) take_completion_event();
+    if ((sources[1].revents & POLLIN) != 0) completions.take_event();
     if (completions.queue != nullptr) echo_all(table);
     std::fflush(stdout);
   }
@@ -224,15 +225,16 @@ void check_echo(Connection& connection, std::uint32_t round) {
     data[i] = static_cast<std::uint8_t>(connection.id->qp->qp_num * 13 + round * 7 + i);
   }
   send(connection, data.data());
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
   ibv_wc completion{};
   while (completion.opcode != IBV_WC_RECV) {
-    const int got = ibv_poll_cq(completions.queue, 1, &completion);
-    if (got == 1 && completion.status != IBV_WC_SUCCESS) {
+    if (ibv_poll_cq(completions.queue, 1, &completion) == 0) {
+      pollfd source{.fd = completions.channel->fd, .events = POLLIN, .revents = 0};
+      if (poll(&source, 1, kPatience) != 1) fail("no echo");
+      completions.take_event();
+    } else if (completion.status != IBV_WC_SUCCESS) {
       std::printf("%s\n", ibv_wc_status_str(completion.status));
       fail("completion");
     }
-    if (std::chrono::steady_clock::now() > deadline) fail("no echo");
   }
   const auto slot = static_cast<std::uint32_t>(completion.wr_id);
   if (connection.buffers[slot] != data) fail("wrong echo");
@@ -258,7 +260,7 @@ int call(sockaddr_storage address, int count, std::uint32_t rounds, int seconds)
   for (std::uint32_t round = 0; round < rounds || (rounds == 0 && Clock::now() < end); ++round) {
     for (const auto& connection : table) check_echo(*connection, round);
     if (rounds != 0) continue;
-    poll(nullptr, 0, 5);  // the others want to run, too
+    poll(nullptr, 0, kPause);
   }
   for (const auto& connection : table) {
     if (rdma_disconnect(connection->id) != 0) fail("disconnect");

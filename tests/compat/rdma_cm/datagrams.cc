@@ -27,7 +27,8 @@ constexpr std::uint32_t kHeader = sizeof(ibv_grh);
 constexpr std::uint32_t kDepth = 8;
 constexpr std::uint32_t kQKey = 0x01234567;  // RDMA_UDP_QKEY
 constexpr int kPatience = 60'000;            // milliseconds
-constexpr auto kLost = std::chrono::seconds(1);
+constexpr int kLost = 1000;                  // milliseconds
+constexpr int kPause = 50;                   // milliseconds; the others want to run, too
 
 volatile std::sig_atomic_t is_over = 0;
 
@@ -55,6 +56,19 @@ struct Endpoint {
     region = rdma_reg_msgs(id, buffers.data(), sizeof(buffers));
     if (region == nullptr) fail("memory region");
     for (std::uint32_t slot = 0; slot < kDepth; ++slot) receive(slot);
+    if (ibv_req_notify_cq(id->recv_cq, 0) != 0) fail("notify");
+  }
+  // Becomes readable when a datagram comes.
+  [[nodiscard]] pollfd source() const {
+    return {.fd = id->recv_cq_channel->fd, .events = POLLIN, .revents = 0};
+  }
+  // Its source is readable. Datagrams must be looked for after that.
+  void take_event() const {
+    ibv_cq* queue = nullptr;
+    void* context = nullptr;
+    if (ibv_get_cq_event(id->recv_cq_channel, &queue, &context) != 0) fail("completion event");
+    ibv_ack_cq_events(queue, 1);
+    if (ibv_req_notify_cq(queue, 0) != 0) fail("notify");
   }
   void receive(std::uint32_t slot) {
     if (rdma_post_recv(id, reinterpret_cast<void*>(std::uintptr_t{slot}), buffers[slot].data(),
@@ -131,9 +145,15 @@ int serve(rdma_event_channel* channel, sockaddr* address) {
   }
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   while (is_over == 0) {
-    pollfd source{.fd = channel->fd, .events = POLLIN, .revents = 0};
-    if (poll(&source, 1, 5) > 0) handle_event(endpoints, channel);
-    for (const auto& endpoint : endpoints) echo(*endpoint);
+    std::vector<pollfd> sources;
+    for (const auto& endpoint : endpoints) sources.push_back(endpoint->source());
+    sources.push_back({.fd = channel->fd, .events = POLLIN, .revents = 0});
+    if (poll(sources.data(), sources.size(), 1000) <= 0) continue;
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      if (sources[i].revents != 0) endpoints[i]->take_event();
+      echo(*endpoints[i]);
+    }
+    if (sources.back().revents != 0) handle_event(endpoints, channel);
   }
   return 0;
 }
@@ -162,14 +182,16 @@ void exchange(Endpoint& endpoint, std::uint32_t qpn, std::uint32_t round) {
   auto sent = Clock::time_point::min();
   while (true) {
     if (Clock::now() > deadline) fail("no echo");
-    if (sent == Clock::time_point::min() || Clock::now() > sent + kLost) {
+    if (sent == Clock::time_point::min() ||
+        Clock::now() > sent + std::chrono::milliseconds(kLost)) {
       endpoint.send(data.data(), endpoint.peer, qpn);
       sent = Clock::now();
     }
     endpoint.take_sent();
     ibv_wc completion;
     if (!endpoint.take(completion)) {
-      poll(nullptr, 0, 1);
+      pollfd source = endpoint.source();
+      if (poll(&source, 1, kLost) > 0) endpoint.take_event();
       continue;
     }
     std::uint32_t echoed = 0;
@@ -197,7 +219,7 @@ int call(rdma_event_channel* channel, sockaddr* address, int seconds) {
   const auto end = Clock::now() + std::chrono::seconds(seconds);
   for (std::uint32_t round = 0; Clock::now() < end; ++round) {
     exchange(endpoint, found.qp_num, round);
-    poll(nullptr, 0, 5);  // the others want to run, too
+    poll(nullptr, 0, kPause);
   }
   std::puts("all echoes right");
   return 0;

@@ -92,6 +92,28 @@ TEST_CASE("processes find out the kernel's order, and then nothing is handed ove
   peer.send_until_steered(children);
 }
 
+TEST_CASE("while one process has the turn to ask for the order, the others hand over") {
+  Peer peer;
+  Children children = start(4, shared_address());
+  peer.send_until_steered(children);
+  const std::string name = "urxe/order/" + ip(node_address(1)).to_string();
+  const Time deadline = now() + kPatience;
+  auto turn = net::Mailbox::open(name, nullptr);
+  while (!turn && now() < deadline) turn = net::Mailbox::open(name, nullptr);
+  REQUIRE(turn);
+  children.erase(children.begin() + 1);
+  Child& moved = *children.back();  // the kernel puts the last one into the gap
+  const ChildReport before = moved.report();
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    peer.send(moved.qpn(), 1);
+    CHECK(moved.report_after(before.packets + i).counters.taken_over ==
+          before.counters.taken_over + i);
+    usleep(5'000);
+  }
+  turn = tl::unexpected(0);  // given back
+  peer.send_until_steered(children);
+}
+
 TEST_CASE("the order is found out anew when a process in the middle ends") {
   Peer peer;
   Children children = start(5, shared_address());
