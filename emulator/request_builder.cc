@@ -133,19 +133,23 @@ tl::expected<std::size_t, LocalFault> build_request(const QpContext& context, co
   const std::uint32_t payload =
       carries_data ? payload_of(request.length, context.mtu, part.index, 1) : 0;
 
-  wire::Packet packet;
-  packet.info = &info;
-  packet.bth.opcode = static_cast<std::uint8_t>(info.opcode);
-  packet.bth.solicited = info.ends_message() && request.flags.has(kSolicited) &&
-                         request.opcode != WorkOpcode::rdma_write && !work.needs_response();
-  packet.bth.pad_count = wire::pad_count(payload);
-  packet.bth.destination =
-      context.is_connected() ? context.attributes.destination : request.datagram.qpn;
-  packet.bth.ack_request = part.ack_request;
-  packet.bth.psn = work.first_psn + part.index;
-  fill_extensions(context, work, part, packet);
+  wire::Bth bth;
+  bth.opcode = static_cast<std::uint8_t>(info.opcode);
+  bth.solicited = info.ends_message() && request.flags.has(kSolicited) &&
+                  request.opcode != WorkOpcode::rdma_write && !work.needs_response();
+  bth.pad_count = wire::pad_count(payload);
+  bth.destination = context.is_connected() ? context.attributes.destination : request.datagram.qpn;
+  bth.ack_request = part.ack_request;
+  bth.psn = work.first_psn + part.index;
 
-  const std::size_t header = wire::write_headers(packet, slot);
+  std::size_t header = wire::kBthSize;
+  if (info.header_size() == wire::kBthSize) {  // most packets of a stream
+    bth.serialize(slot);
+  } else {
+    wire::Packet packet{.bth = bth, .info = &info};
+    fill_extensions(context, work, part, packet);
+    header = wire::write_headers(packet, slot);
+  }
   if (payload != 0) {
     const auto fault = copy_payload(context, work, std::uint64_t{part.index} * context.mtu,
                                     position, slot.subspan(header, payload));

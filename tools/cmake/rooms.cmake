@@ -33,11 +33,19 @@ if(URXE_LTO AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_CXX_COMPILER_ID ST
     $<IF:$<BOOL:$<TARGET_PROPERTY:URXE_LTO>>,-flto=auto;-Wno-stringop-overflow,-fno-lto>)
 endif()
 
+# Tuned for every x86-64, a compiler clears the 136 bytes of a parsed packet with "rep stos", which
+# takes as long as the parsing. This changes what is preferred, not which instructions are used.
+set(URXE_TUNING "")
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(URXE_TUNING -mtune=skylake)
+endif()
+
 # urxe_room(NAME SOURCES file... [USES room-or-library...])
 function(urxe_room name)
   cmake_parse_arguments(room "" "" "SOURCES;USES" ${ARGN})
   add_library(urxe_${name} STATIC ${room_SOURCES})
   target_link_libraries(urxe_${name} PUBLIC urxe_flags ${room_USES})
+  target_compile_options(urxe_${name} PRIVATE ${URXE_TUNING})
 endfunction()
 
 # fmt's headers come from Debian; see tools/cmake/fmt.cc. Include <fmt/core.h> where that is enough.

@@ -14,8 +14,11 @@ namespace urxe::bench {
 namespace {
 
 constexpr std::size_t kUnit = 65536;
-constexpr std::size_t kPacket = 4112;       // BTH, 4096 bytes, ICRC
-constexpr std::size_t kFirstPacket = 4128;  // of a WRITE: with a RETH
+constexpr std::size_t kReth = 16;   // in a WRITE's first packet
+constexpr std::size_t kFrame = 16;  // BTH and ICRC
+constexpr std::size_t kLargestPacket = 4096 + kFrame;
+constexpr std::size_t kLargest = 65507;    // that one message may be
+constexpr std::size_t kMostSegments = 64;  // UDP_MAX_SEGMENTS of kernels before 6.11
 constexpr int kRounds = 300;
 constexpr int kMessages = 16;  // sent before they are received: far less than the buffer holds
 constexpr int kSocketBuffer = 4 * 1024 * 1024;
@@ -102,10 +105,14 @@ class Loop {
 }  // namespace
 
 int print_message_costs(const Options& options) {
+  const std::size_t packet = std::min(options.size, kLargestPacket);
+  const std::size_t first = packet + kReth;
+  const std::size_t most = std::min(kLargest / packet, kMostSegments);
+  const std::size_t packets = kUnit / (packet - kFrame);
   const std::array shapes{
-      Shape{"as large as they can be", {{15 * kPacket, kPacket}}},
-      Shape{"WRITEs of 64 KiB", {{kFirstPacket + kPacket, kFirstPacket}, {14 * kPacket, kPacket}}},
-      Shape{"single packets", {{kPacket, kPacket}}},
+      Shape{"as large as they can be", {{most * packet, packet}}},
+      Shape{"WRITEs of 64 KiB", {{first + packet, first}, {(packets - 2) * packet, packet}}},
+      Shape{"single packets", {{packet, packet}}},
   };
   Loop loop(options.address);
   for (const Shape& shape : shapes) {

@@ -1,10 +1,10 @@
 // A device that several threads move: one that posts, one that polls, the progress thread.
+#include "verbs/runtime/live_device.h"
+
 #include <thread>
 
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
-
-#include "verbs/runtime/live_device.h"
 
 using namespace urxe;
 
