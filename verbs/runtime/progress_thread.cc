@@ -25,6 +25,9 @@ constexpr std::uint32_t kDisturbancesToYield = 4;
 // Looks after a polling program first this often; the pause doubles while the polling goes on.
 constexpr Duration kFirstTakeover = 50us;
 constexpr Duration kLastTakeover = 200us;
+// So long it may take from when this thread is woken until it runs, on a virtual machine. The
+// program whose core it took has not polled since.
+constexpr Duration kLongestWake = 200us;
 // A turn with so many packets is of a stream: more will come, and to sleep and be woken costs both
 // ends more than to look again for a while. Not after fewer: who waits for one message, and looks
 // at memory meanwhile, may need this core.
@@ -217,6 +220,7 @@ bool ProgressThread::wait(const std::vector<std::shared_ptr<LiveDevice>>& held) 
                        {.fd = timer_->number(), .events = POLLIN, .revents = 0}});
   if (yields_) {
     const timespec pause = to_timespec(takeover_);
+    look_due_ = monotonic_now() + takeover_;
     ppoll(descriptors_.data(), kWhileYielding, &pause, nullptr);
     clear_wake_descriptors();
     return false;
@@ -286,7 +290,7 @@ void ProgressThread::linger(const std::vector<std::shared_ptr<LiveDevice>>& held
 
 void ProgressThread::serve(const std::vector<std::shared_ptr<LiveDevice>>& held, bool by_socket) {
   const Time now = monotonic_now();
-  if (yields_ && watch(held, now)) return;
+  if (yields_ && watch(held, std::min(now, look_due_))) return;
   if (yields_) set_yields(held, false);
   const LiveDevice::Turn turn = serve_once(held, kStreamPackets);
   if (turn.packets >= kStreamPackets) linger(held, now);
@@ -294,20 +298,20 @@ void ProgressThread::serve(const std::vector<std::shared_ptr<LiveDevice>>& held,
   // does not sleep. One that posts looks for completions soon. But requests may be what a program
   // waits for that looks at memory.
   const bool is_disturbed =
-      !turn.has_events && (is_polled(held, now - kFirstTakeover) ||
+      !turn.has_events && (is_polled(held, now - kFirstTakeover - kLongestWake) ||
                            (!turn.has_requests && is_moved_by_program(held, now)));
   if (by_socket) disturbances_ = is_disturbed ? disturbances_ + 1 : 0;
   if (disturbances_ >= kDisturbancesToYield) set_yields(held, true);
 }
 
-// Looks whether the program still moves its packets, and after devices for which it does not. False
-// if it has stopped.
-bool ProgressThread::watch(const std::vector<std::shared_ptr<LiveDevice>>& held, Time now) {
-  if (!is_moved_by_program(held, now)) return false;
+// Looks whether the program still moved its packets at `then`, when this thread was woken, and
+// after devices for which it did not. False if it has stopped.
+bool ProgressThread::watch(const std::vector<std::shared_ptr<LiveDevice>>& held, Time then) {
+  if (!is_moved_by_program(held, then)) return false;
   takeover_ = std::min(2 * takeover_, kLastTakeover);
   bool has_requests = false;
   for (const auto& device : held) {
-    if (!device->is_in_use() && device->last_polled() < now - kFirstTakeover) {
+    if (!device->is_in_use() && device->last_polled() < then - kFirstTakeover) {
       has_requests = device->serve(kHoldNothing).has_requests || has_requests;
     }
   }

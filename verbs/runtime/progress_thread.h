@@ -68,7 +68,7 @@ class ProgressThread final : public ProgressWaker {
   // posting, after which it polls soon.
   [[nodiscard]] static bool is_moved_by_program(
       const std::vector<std::shared_ptr<LiveDevice>>& devices, Time now);
-  bool watch(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time now);
+  bool watch(const std::vector<std::shared_ptr<LiveDevice>>& devices, Time then);
   [[nodiscard]] std::vector<std::shared_ptr<LiveDevice>> devices();
 
   pthread_t thread_{};
@@ -91,6 +91,7 @@ class ProgressThread final : public ProgressWaker {
   std::uint32_t disturbances_ = 0;  // in a row: it was woken while the program polled
   Duration linger_{};               // how long it looks for more of a stream
   Duration takeover_{};             // how long no poll must have come before taking over
+  Time look_due_{};                 // when its sleep while it yields was to end
 };
 
 }  // namespace urxe::verbs
