@@ -35,6 +35,8 @@ constexpr Duration kLastPause = 5s;
 // Whoever asked keeps the turn so long for every index that it asked for: to ask a crowd, in which
 // somebody comes or goes all the time, is to wake all of it.
 constexpr Duration kTurnPerIndex = 1ms;
+constexpr Duration kTurnMailbox = 2s;  // there is another after so long
+constexpr Duration kRetry = 500ms;
 
 // No group has so many members: the kernel picks one of all, by a hash of addresses and ports.
 constexpr std::uint32_t kAny = 0xFFFFFFFF;
@@ -73,6 +75,11 @@ int refuse_all(int socket) {
   return attach(socket, SO_ATTACH_FILTER, code);
 }
 
+std::string turn_mailbox(const wire::IpAddress& address, Time now) {
+  return "urxe/order/" + address.to_string() + "/" +
+         std::to_string(now.time_since_epoch() / kTurnMailbox);
+}
+
 std::array<std::uint8_t, SteeringNote::kSize> SteeringNote::serialize() const {
   std::array<std::uint8_t, kSize> bytes{};
   wire::store_be(bytes, 0, kind == Kind::probe ? kProbe : kAnswer);
@@ -108,7 +115,10 @@ Steering::Group* Steering::find(const wire::IpAddress& address) {
 // --- asking
 
 void Steering::probe_all(Time now, Slot own) {
-  for (const auto& group : groups_) start_round(now, *group, own);
+  for (const auto& group : groups_) {
+    group->retry_at = now + kRetry;
+    start_round(now, *group, own);
+  }
 }
 
 void Steering::note_stray(Time now, Slot own, const wire::IpAddress& address) {
@@ -116,18 +126,19 @@ void Steering::note_stray(Time now, Slot own, const wire::IpAddress& address) {
   if (group != nullptr && now >= group->next_probe) start_round(now, *group, own);
 }
 
-bool Steering::take_turn(Group& group) const {
+bool Steering::take_turn(Time now, Group& group) const {
   if (group.turn) return true;
-  auto claimed = Mailbox::open("urxe/order/" + group.local.address.to_string(), keep_);
+  auto claimed = Mailbox::open(turn_mailbox(group.local.address, now), keep_);
   if (claimed) group.turn = std::move(*claimed);
   return claimed.has_value();
 }
 
 void Steering::start_round(Time now, Group& group, Slot own) const {
-  if (!take_turn(group)) {
+  if (!take_turn(now, group)) {
     group.next_probe = now + kFirstPause;
     return;
   }
+  group.retry_at = kNever;
   group.pause = std::clamp(2 * group.pause, kFirstPause, kLastPause);
   group.next_probe = now + group.pause;
   group.round_end = now + kRound;
@@ -179,6 +190,10 @@ bool Steering::is_complete(const Group& group, Slot own) {
 
 void Steering::apply(Time now, Slot own) {
   for (const auto& group : groups_) {
+    if (now >= group->retry_at) {
+      group->retry_at = now + kRetry;
+      start_round(now, *group, own);
+    }
     if (!group->unapplied && now >= group->turn_end) group->turn.reset();
     if (!group->unapplied || (now < group->round_end && !is_complete(*group, own))) continue;
     group->unapplied = false;
@@ -191,6 +206,7 @@ void Steering::apply(Time now, Slot own) {
 Time Steering::next_deadline() const {
   Time earliest = kNever;
   for (const auto& group : groups_) {
+    earliest = std::min(earliest, group->retry_at);
     if (group->unapplied) earliest = std::min(earliest, group->round_end);
     if (group->turn && !group->unapplied) earliest = std::min(earliest, group->turn_end);
   }

@@ -7,7 +7,7 @@
 // name an index, to which the program sends them, and that whoever receives them answers through
 // the asking process's mailbox. A table may be wrong at any time; then a packet reaches another
 // process, which hands it over to the owner, and asks anew. One process asks at a time, for all of
-// them have one program: whoever holds a mailbox of a certain name.
+// them have one program: whoever holds the mailbox of the turn.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "net/descriptor.h"
@@ -28,6 +29,10 @@ namespace urxe::net {
 
 // Gives a socket that only sends a program that refuses all packets. Returns 0 or an errno.
 int refuse_all(int socket);
+
+// The mailbox that a process holds while it asks. There is another every two seconds, so that one
+// that was stopped with it holds up the others no longer.
+[[nodiscard]] std::string turn_mailbox(const wire::IpAddress& address, Time now);
 
 // "Who receives what goes to `index`?", and the answer "`slot` does".
 struct SteeringNote {
@@ -50,7 +55,7 @@ class Steering {
   // `socket` receives for the address, and outlives this.
   void add(const LocalAddress& local, const Descriptor& socket);
 
-  // Asks about all addresses, unless others do. `own` is where answers go.
+  // Asks about all addresses; where others do, later. `own` is where answers go.
   void probe_all(Time now, Slot own);
   // A packet came here that was another's, who exists: the table of this address is wrong. Asks
   // anew, unless this process or another did a short time ago.
@@ -74,13 +79,14 @@ class Steering {
     Time turn_end{};
     Time round_end{};
     Time next_probe{};
+    Time retry_at = kNever;  // to ask for the first time: others had the turn
     Duration pause{};
   };
 
   [[nodiscard]] static bool is_complete(const Group& group, Slot own);
   [[nodiscard]] Group* find(const wire::IpAddress& address);
   void start_round(Time now, Group& group, Slot own) const;
-  [[nodiscard]] bool take_turn(Group& group) const;
+  [[nodiscard]] bool take_turn(Time now, Group& group) const;
   void ask(Group& group, Slot own, std::uint32_t up_to) const;
 
   std::uint64_t nonce_;

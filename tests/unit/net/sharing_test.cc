@@ -94,17 +94,20 @@ TEST_CASE("processes find out the kernel's order, and then nothing is handed ove
 
 TEST_CASE("while one process has the turn to ask for the order, the others hand over") {
   Peer peer;
-  auto turn = net::Mailbox::open("urxe/order/" + ip(node_address(1)).to_string(), nullptr);
-  REQUIRE(turn);
+  const Time start = now();
+  std::vector<net::Mailbox> turns;
+  for (const Time when : {start, start + std::chrono::seconds(2)}) {
+    auto turn = net::Mailbox::open(net::turn_mailbox(ip(node_address(1)), when), nullptr);
+    REQUIRE(turn);
+    turns.push_back(std::move(*turn));
+  }
   Children children;
   for (int i = 0; i < 3; ++i) {
-    children.push_back(std::make_unique<Child>(
-        shared_address(), [number = turn->socket().number()] { close(number); }));
+    children.push_back(std::make_unique<Child>(shared_address(), [&] { turns.clear(); }));
     REQUIRE(children.back()->error().empty());
   }
   // Long enough for them to want the turn again and again.
-  const Time end = now() + std::chrono::milliseconds(200);
-  for (std::uint64_t round = 1; now() < end; ++round) {
+  for (std::uint64_t round = 1; now() < start + std::chrono::milliseconds(800); ++round) {
     std::uint64_t taken_over = 0;
     for (const auto& child : children) {
       peer.send(child->qpn(), 1);
@@ -113,7 +116,15 @@ TEST_CASE("while one process has the turn to ask for the order, the others hand 
     // The packets have one source, so all come to one of the three.
     REQUIRE(taken_over == 2 * round);
   }
-  turn = tl::unexpected(0);  // given back
+  turns.clear();
+  peer.send_until_steered(children);
+}
+
+TEST_CASE("a process that stands still while it has the turn holds the others up for seconds") {
+  Peer peer;
+  const auto turn = net::Mailbox::open(net::turn_mailbox(ip(node_address(1)), now()), nullptr);
+  REQUIRE(turn);
+  Children children = start(3, shared_address());
   peer.send_until_steered(children);
 }
 
