@@ -19,6 +19,7 @@ DATAGRAMS = f"{nodes.BUILD}/tests/datagrams"
 FIRST_PORT = 20000
 KILL_EVERY = 0.1  # seconds
 START_EACH = 0.3  # seconds for a pair to begin
+LOOK = 0.8  # seconds to see what a pair holds
 # KB of a pair, while others are killed; sanitizers keep what was freed.
 MOST_GROWTH = 64 * 1024 if nodes.SANITIZE else 1024
 # A peer is asked every five seconds whether it lives (emulator/cm/liveness.cc): a process of ours
@@ -117,9 +118,14 @@ def ended_client(world, runner):
         wait_for_words(server_says, "a connection ended", LATEST_SILENCE)
 
 
-def count_files(process):
-    time.sleep(0.03)
-    return len(os.listdir(f"/proc/{process.pid}/fd"))
+def footprints(pairs):
+    """Open files, and kilobytes of memory, of each pair."""
+    files = [1 << 30] * len(pairs)
+    # Who finds out which process gets what has a socket more for that while.
+    for _ in range(25):
+        time.sleep(LOOK / 25)
+        files = [min(least, one.files()) for least, one in zip(files, pairs)]
+    return list(zip(files, [one.memory() for one in pairs]))
 
 
 class Pair:
@@ -152,15 +158,14 @@ class Pair:
     def is_dead(self):
         return self.client.poll() is not None and self.server.poll() is not None
 
-    def footprint(self):
-        """Open files, and kilobytes of memory."""
-        files, memory = 0, 0
-        for process in (self.client, self.server):
-            # Who finds out which process gets what has a socket more for that while.
-            files += min(count_files(process) for _ in range(25))
-            memory += int(re.search(r"VmRSS:\s+(\d+)",
-                                    pair.read(f"/proc/{process.pid}/status")).group(1))
-        return files, memory
+    def files(self):
+        return sum(len(os.listdir(f"/proc/{process.pid}/fd"))
+                   for process in (self.client, self.server))
+
+    def memory(self):
+        return sum(int(re.search(r"VmRSS:\s+(\d+)",
+                                 pair.read(f"/proc/{process.pid}/status")).group(1))
+                   for process in (self.client, self.server))
 
     def finish(self):
         end = self.end_client()
@@ -278,9 +283,9 @@ def killing(world, runner, pairs, seconds):
     crowd = Crowd(runner, world)
     killed = 0
     try:
-        crowd.begin(pairs, seconds)
-        time.sleep(1)
-        footprints = [one.footprint() for one in crowd.pairs[:crowd.WITNESSES]]
+        crowd.begin(pairs, seconds + 8 * LOOK * nodes.SLOWNESS)
+        time.sleep(1)  # until the last ones have opened their devices
+        before_kills = footprints(crowd.pairs[:crowd.WITNESSES])
         started = time.monotonic()
         next_kill = started
         while (now := time.monotonic()) < started + seconds:
@@ -293,7 +298,7 @@ def killing(world, runner, pairs, seconds):
         rate = killed / (time.monotonic() - started)
         while not (crowd.advance() and crowd.bury()):
             time.sleep(0.02)
-        after = [one.footprint() for one in crowd.pairs[:crowd.WITNESSES]]
+        after_kills = footprints(crowd.pairs[:crowd.WITNESSES])
         for one in crowd.pairs:
             one.finish()
     finally:
@@ -301,7 +306,7 @@ def killing(world, runner, pairs, seconds):
             one.stack.close()
     assert killed >= seconds, f"only {killed} pairs were killed in {seconds} s"
     print(f"  {killed} pairs killed, {rate:.1f} per second; {pairs} lived to the end")
-    for (files, memory), (files_after, memory_after) in zip(footprints, after):
+    for (files, memory), (files_after, memory_after) in zip(before_kills, after_kills):
         print(f"  of a pair that lived: {files} files and {memory} KB, {files_after} files and "
               f"{memory_after} KB in the end")
         assert files_after == files and memory_after < memory + MOST_GROWTH, "it has grown"
