@@ -58,19 +58,28 @@ def stop(process, finish):
     return end
 
 
+def output_of_last(runner, name):
+    """The file with what the process said that was started last."""
+    return os.path.join(runner.folder, f"{runner.number:03}-{name}-{FIRST_PORT}.out")
+
+
+def wait_for_words(path, wanted, seconds, times=1):
+    deadline = time.monotonic() + seconds * nodes.SLOWNESS
+    while (said := pair.read(path)).count(wanted) < times:
+        assert time.monotonic() < deadline, f"fewer than {times} {wanted!r} in {said[-1000:]!r}"
+        time.sleep(0.05)
+
+
 def thousand_connections(world, runner):
     with contextlib.ExitStack() as stack:
         server = start_server(stack, runner, world, FIRST_PORT)
-        path = os.path.join(runner.folder, f"{runner.number:03}-server-{FIRST_PORT}.out")
+        server_says = output_of_last(runner, "server")
         _, finish = start_client(stack, runner, world, FIRST_PORT, 1000, 2, 0)
         end = finish()
         assert end.status == 0 and "all echoes right" in end.output, end
         print("  " + end.output.splitlines()[0])
         # Its device agrees to a disconnection at once, the program hears of it when it asks.
-        deadline = time.monotonic() + 20 * nodes.SLOWNESS
-        while (ends := pair.read(path).count("a connection ended")) < 1000:
-            assert time.monotonic() < deadline, f"the server saw {ends} of 1000 connections end"
-            time.sleep(0.05)
+        wait_for_words(server_says, "a connection ended", 20, times=1000)
         assert stop(*server).output.count("a connection ended") == 1000
 
 
@@ -85,21 +94,14 @@ def many_clients(world, runner, count):
         stop(*server)
 
 
-def wait_for_words(path, wanted, seconds):
-    deadline = time.monotonic() + seconds * nodes.SLOWNESS
-    while wanted not in pair.read(path):
-        assert time.monotonic() < deadline, f"no {wanted!r} in {pair.read(path)!r}"
-        time.sleep(0.05)
-
-
 def killed_end(world, runner, victim):
     """One end is killed, while the other waits for nothing but events."""
     limit = LATEST_ANSWER if world.server.prefix == world.client.prefix else LATEST_SILENCE
     with contextlib.ExitStack() as stack:
         server, _ = start_server(stack, runner, world, FIRST_PORT)
-        server_says = os.path.join(runner.folder, f"{runner.number:03}-server-{FIRST_PORT}.out")
+        server_says = output_of_last(runner, "server")
         client, _ = start_client(stack, runner, world, FIRST_PORT, 1, 0, 0)
-        client_says = os.path.join(runner.folder, f"{runner.number:03}-client-{FIRST_PORT}.out")
+        client_says = output_of_last(runner, "client")
         wait_for_words(client_says, "per second", 20)
         time.sleep(1)  # silence counts after the first answer, which comes within half a second
         killed, path, words = {
@@ -115,7 +117,7 @@ def ended_client(world, runner):
     """A client that SIGTERM ends, which it does not handle."""
     with contextlib.ExitStack() as stack:
         start_server(stack, runner, world, FIRST_PORT)
-        server_says = os.path.join(runner.folder, f"{runner.number:03}-server-{FIRST_PORT}.out")
+        server_says = output_of_last(runner, "server")
         client, _ = stack.enter_context(runner.started(
             world.client, ["timeout", "-s", "TERM", "2"] +
             client_of(world, FIRST_PORT, 1, 0, 0), "terminated"))
