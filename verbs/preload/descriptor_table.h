@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "verbs/emulated_file.h"
+#include "verbs/preload/own_mutex.h"
 
 namespace urxe::verbs {
 
@@ -121,7 +122,7 @@ class DescriptorTable {
   std::atomic<std::uint32_t> epoch_{0};  // counts the forks from our ancestors to us
   std::atomic<int> owner_{0};            // process id
 
-  std::mutex mutex_;  // over the lists
+  OwnMutex mutex_;  // over the lists
   Entry* free_ = nullptr;
   Entry* dead_ = nullptr;
 };

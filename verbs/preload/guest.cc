@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 
 #include "verbs/preload/descriptor_table.h"
 #include "verbs/preload/libc.h"
+#include "verbs/preload/own_mutex.h"
 #include "verbs/preload/path.h"
 #include "verbs/preload/quiet.h"
 #include "verbs/sysfs/device_tree.h"
@@ -27,6 +29,7 @@ std::atomic<Guest*> the_guest{nullptr};
 // Set while this thread runs our code: what that calls is not for us.
 thread_local bool inside [[gnu::tls_model("initial-exec")]] = false;
 thread_local bool was_inside_at_fork [[gnu::tls_model("initial-exec")]] = false;
+thread_local bool was_at_work_at_fork [[gnu::tls_model("initial-exec")]] = false;
 
 void complain(const std::string& sentence) {
   const std::string line = "urxe: " + sentence + '\n';
@@ -270,8 +273,11 @@ DeviceNode* Guest::node_of(dev_t device) {
   return nullptr;
 }
 
-// A thread that forks while it is inside has the lock already.
+// A thread that forks while it is inside has the lock already. One that forks in a signal's handler
+// may be anywhere: then what is in progress stays so.
 void Guest::before_fork() {
+  was_at_work_at_fork = OwnMutex::is_held_here();
+  if (was_at_work_at_fork) return;
   was_inside_at_fork = std::exchange(inside, true);
   Guest& guest = *the_guest.load();
   if (!was_inside_at_fork) guest.mutex_.lock();
@@ -280,6 +286,7 @@ void Guest::before_fork() {
 }
 
 void Guest::after_fork_in_parent() {
+  if (was_at_work_at_fork) return;
   Guest& guest = *the_guest.load();
   descriptors.after_fork_in_parent();
   if (guest.machine_) guest.machine_->after_fork_in_parent();
@@ -288,6 +295,11 @@ void Guest::after_fork_in_parent() {
 }
 
 void Guest::after_fork_in_child() {
+  if (was_at_work_at_fork) {
+    // The copy is not whole, and whoever the signal stopped may still use it: nobody destroys it.
+    std::ignore = the_guest.load()->machine_.release();
+    return;
+  }
   descriptors.after_fork_in_child();
   Guest& guest = *the_guest.load();
   if (guest.machine_) guest.machine_->after_fork_in_child();
@@ -295,10 +307,11 @@ void Guest::after_fork_in_child() {
   inside = was_inside_at_fork;
 }
 
-// Runs when the program exits.
+// Runs when the program exits; perhaps in a signal's handler, where the thread may hold a lock.
 void Guest::leave() {
   Guest* const guest = the_guest.load();
-  if (guest == nullptr || inside || !descriptors.is_own_process()) return;
+  if (guest == nullptr || inside || OwnMutex::is_held_here() || !descriptors.is_own_process())
+    return;
   if (guest->machine_) guest->machine_->at_exit();
   const Visit visit(*guest);
   guest->has_left_ = true;

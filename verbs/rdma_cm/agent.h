@@ -17,6 +17,7 @@
 #include "emulator/cm/manager.h"
 #include "verbs/abi/rdma_cm_abi.h"
 #include "verbs/config/device_config.h"
+#include "verbs/preload/own_mutex.h"
 #include "verbs/rdma_cm/cm_device.h"
 #include "verbs/rdma_cm/event_channel.h"
 #include "verbs/rdma_cm/identifier.h"
@@ -172,10 +173,10 @@ class CmAgent {
   const std::vector<DeviceConfig>& devices_;
   const AgentOptions options_;
 
-  std::mutex pool_mutex_;  // over pool_
+  OwnMutex pool_mutex_;  // over pool_
   std::vector<std::unique_ptr<CmDevice>> pool_;
 
-  std::mutex mutex_;  // over all that follows
+  OwnMutex mutex_;  // over all that follows
   std::vector<std::shared_ptr<EventChannel>> channels_;
   std::unordered_map<std::uint32_t, IdPointer> ids_;
   std::map<std::pair<const CmDevice*, wire::CommId>, IdPointer> by_communication_;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <tl/expected.hpp>
 
+#include "verbs/preload/own_mutex.h"
 #include "verbs/preload/private_descriptor.h"
 
 namespace urxe::verbs {
@@ -73,7 +74,7 @@ class RingMemory : public std::enable_shared_from_this<RingMemory> {
   PrivateDescriptor descriptor_;
   pid_t owner_;
 
-  std::mutex mutex_;
+  OwnMutex mutex_;
   std::uint64_t end_ = 0;  // where the next area begins
 };
 

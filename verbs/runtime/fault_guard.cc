@@ -46,6 +46,21 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace
 
 // Initial-exec: the library is loaded at start, and a signal handler must not allocate TLS.
@@ -86,10 +101,19 @@ bool FaultGuard::arm(Sigaction sigaction) {
 
 void FaultGuard::exchange_program_action(int signal, const struct sigaction* wanted,
                                          struct sigaction* previous) {
-  const std::scoped_lock lock(program_actions_mutex);
-  struct sigaction& action = program_action(signal);
-  if (previous != nullptr) *previous = action;
-  if (wanted != nullptr) action = *wanted;
+  // Out of the program's memory before the lock is taken, into it after: a fault there runs a
+  // handler, and handlers set handlers. So may any other that comes while the lock is held.
+  struct sigaction next {};
+  if (wanted != nullptr) next = *wanted;
+  struct sigaction before;
+  {
+    const AllSignalsBlocked blocked;
+    const std::scoped_lock lock(program_actions_mutex);
+    struct sigaction& action = program_action(signal);
+    before = action;
+    if (wanted != nullptr) action = next;
+  }
+  if (previous != nullptr) *previous = before;
 }
 
 }  // namespace urxe::verbs

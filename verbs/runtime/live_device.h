@@ -12,6 +12,7 @@
 #include <poll.h>
 
 #include "net/fabric.h"
+#include "verbs/preload/own_mutex.h"
 #include "verbs/runtime/guarded_memory.h"
 #include "verbs/runtime/hosted_device.h"
 #include "verbs/runtime/port_follower.h"
@@ -117,7 +118,7 @@ class LiveDevice final : public HostedDevice, private net::Receiver {
   void catch_up();
   [[nodiscard]] Time next_deadline();
 
-  std::mutex mutex_;
+  OwnMutex mutex_;
   GuardedMemory memory_;
   emulator::Device device_;
   std::unique_ptr<net::Fabric> fabric_;

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "net/wire/time.h"
+#include "verbs/preload/own_mutex.h"
 #include "verbs/preload/private_descriptor.h"
 #include "verbs/runtime/control_socket.h"
 #include "verbs/runtime/link_watch.h"
@@ -79,8 +80,8 @@ class ProgressThread final : public ProgressWaker {
   LinkWatch links_;
   ControlSocket control_;
 
-  std::mutex mutex_;  // over devices_, armed_ and rounds_
-  std::condition_variable round_ended_;
+  OwnMutex mutex_;  // over devices_, armed_ and rounds_
+  std::condition_variable_any round_ended_;
   std::uint64_t rounds_ = 0;  // how often the thread asked which devices there are
   std::vector<std::shared_ptr<LiveDevice>> devices_;
   Time armed_ = kNever;  // when the timer wakes the thread

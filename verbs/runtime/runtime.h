@@ -13,6 +13,7 @@
 
 #include "net/error.h"
 #include "verbs/config/device_config.h"
+#include "verbs/preload/own_mutex.h"
 #include "verbs/runtime/device_lease.h"
 #include "verbs/runtime/fault_guard.h"
 #include "verbs/runtime/live_device.h"
@@ -71,7 +72,7 @@ class Runtime {
 
   RuntimeOptions options_;
   CmMadRouter mad_router_;
-  std::mutex mutex_;
+  OwnMutex mutex_;
   std::vector<std::shared_ptr<Running>> running_;
   std::unique_ptr<ProgressThread> progress_;
   std::shared_ptr<net::CaptureFile> capture_;  // of all devices

@@ -1,0 +1,136 @@
+// A program that a signal stops while it polls, and whose handler forks, or ends it. POSIX promises
+// neither in a library, but programs do it, and a device in the kernel never minded:
+// verbs_interrupted fork | exit SIGNALS
+//
+// fork: a hundred handlers fork, the children end, and the program then still moves data: status 0.
+// exit: the handler of the given signal calls exit: status 42.
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/compat/checker/bench.h"
+#include "tests/compat/checker/check.h"
+
+namespace checker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kForks = 100;
+constexpr int kExitStatus = 42;
+constexpr suseconds_t kUntilSignal = 300;  // us
+constexpr std::chrono::seconds kPatience{60};
+
+volatile std::sig_atomic_t signals = 0;
+volatile std::sig_atomic_t last_signal = 0;
+volatile std::sig_atomic_t failed_children = 0;
+
+// Every other child runs what exit runs.
+void fork_and_wait() {
+  const pid_t child = fork();
+  if (child == 0 && signals % 2 == 0) _exit(0);
+  if (child == 0) exit(0);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (child < 0 || status != 0) failed_children = failed_children + 1;
+}
+
+void on_fork_signal(int) {
+  const int saved = errno;
+  if (signals < last_signal) {
+    signals = signals + 1;
+    fork_and_wait();
+  }
+  errno = saved;
+}
+
+void on_exit_signal(int) {
+  signals = signals + 1;
+  if (signals == last_signal) exit(kExitStatus);
+}
+
+void handle_signals(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+}
+
+// One at a time: a second one that waited while the handler ran would stop the program at the same
+// place again.
+void order_signal() {
+  const itimerval timer{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = kUntilSignal}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+// Polls a queue that stays empty, which takes the device's lock each time, until all came.
+void poll_under_signals(ibv_cq* cq) {
+  const auto late = Clock::now() + kPatience;
+  ibv_wc completion{};
+  int ordered = 0;
+  while (signals < last_signal) {
+    if (ordered == signals) {
+      ++ordered;
+      order_signal();
+    }
+    if (ibv_poll_cq(cq, 1, &completion) != 0) fail("a completion that nothing gave rise to");
+    if (Clock::now() > late) fail("%d of %d signals came", signals, last_signal);
+  }
+}
+
+void move_data(const Device& device, const LocalPair& pair, ibv_cq* cq) {
+  std::array<char, 64> memory{};
+  constexpr char kText[] = "still here";
+  std::memcpy(memory.data(), kText, sizeof(kText));
+  ibv_mr* region = exists(ibv_reg_mr(device.pd(), memory.data(), memory.size(),
+                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+                          "ibv_reg_mr");
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  ibv_sge piece{.addr = address, .length = sizeof(kText), .lkey = region->lkey};
+  ibv_send_wr wr{};
+  wr.sg_list = &piece;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.rdma = {.remote_addr = address + memory.size() / 2, .rkey = region->rkey};
+  ibv_send_wr* bad = nullptr;
+  succeeds(ibv_post_send(pair.active(), &wr, &bad), "ibv_post_send");
+  ibv_wc completion{};
+  const auto late = Clock::now() + kPatience;
+  while (ibv_poll_cq(cq, 1, &completion) == 0)
+    if (Clock::now() > late) fail("no completion");
+  if (completion.status != IBV_WC_SUCCESS) fail("%s", ibv_wc_status_str(completion.status));
+  if (std::memcmp(memory.data() + memory.size() / 2, kText, sizeof(kText)) != 0)
+    fail("the data did not arrive");
+  succeeds(ibv_dereg_mr(region), "ibv_dereg_mr");
+}
+
+int run(const Options& options, const char* way, int count) {
+  const Device device(options);
+  const LocalPair pair(device, options, {});
+  const bool forks = std::strcmp(way, "fork") == 0;
+  last_signal = count;
+  handle_signals(forks ? &on_fork_signal : &on_exit_signal);
+  poll_under_signals(pair.active()->send_cq);
+  if (!forks) fail("the program lived on after exit");
+  if (failed_children != 0) fail("%d children failed", failed_children);
+  move_data(device, pair, pair.active()->send_cq);
+  return 0;
+}
+
+}  // namespace
+}  // namespace checker
+
+int main(int argc, char** argv) {
+  if (argc < 2) checker::fail("fork, or exit SIGNALS");
+  const int count = argc > 2 ? std::atoi(argv[2]) : checker::kForks;
+  return checker::run({}, argv[1], count);
+}
