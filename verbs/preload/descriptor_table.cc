@@ -143,15 +143,18 @@ void DescriptorTable::remove(int fd) {
   if (slot != nullptr) put(*slot, nullptr);
 }
 
-void DescriptorTable::move_away(int fd) {
+bool DescriptorTable::move_away(int fd) {
   const Reference reference = find(fd);
-  if (!reference || !reference.is_private()) return;
+  if (!reference || !reference.is_private()) return true;
   std::atomic<int>& number = *reference.entry_->number;
-  const int elsewhere = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
-  if (elsewhere < 0) return;
+  const int saved = errno;
+  int elsewhere = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+  if (elsewhere < 0) elsewhere = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (elsewhere < 0) return false;
+  errno = saved;
   number = elsewhere;
   remove(fd);
-  insert_private(number);
+  return insert_private(number);
 }
 
 std::uint64_t DescriptorTable::next(std::uint64_t first, std::uint64_t last) const {

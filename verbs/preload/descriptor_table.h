@@ -82,8 +82,9 @@ class DescriptorTable {
   void copy(int from, int to);
   // Forgets `fd`; to be called before it is closed.
   void remove(int fd);
-  // Moves a private descriptor to another number, so that the program can have `fd`.
-  void move_away(int fd);
+  // Moves a private descriptor to another number, so that the program can have `fd`. False if
+  // there is no other.
+  [[nodiscard]] bool move_away(int fd);
   // The first descriptor in [first, last] that is ours; `last + 1` if there is none.
   [[nodiscard]] std::uint64_t next(std::uint64_t first, std::uint64_t last) const;
 

@@ -13,6 +13,7 @@
 #include "verbs/preload/entry_points.h"
 #include "verbs/preload/guest.h"
 #include "verbs/preload/libc.h"
+#include "verbs/preload/opened.h"
 #include "verbs/preload/quiet.h"
 
 namespace urxe::verbs {
@@ -90,10 +91,7 @@ template <typename Native>
 int duplicate(int from, Native native) {
   if (descriptors.holds(from)) [[unlikely]]
     return duplicate_ours(from, native);
-  const int to = native();
-  if (descriptors.holds(to)) [[unlikely]]
-    descriptors.remove(to);
-  return to;
+  return opened(native());
 }
 
 // dup2 and dup3 close what was open on `to`.
@@ -101,7 +99,10 @@ template <typename Native>
 [[gnu::noinline]] int duplicate_over_ours(int from, int to, Native native) {
   const NotCancelled not_cancelled;
   const bool own = descriptors.is_own_process();
-  if (own && from != to) descriptors.move_away(to);
+  if (own && from != to && !descriptors.move_away(to)) {
+    errno = EMFILE;
+    return -1;
+  }
   const int result = native();
   if (result >= 0 && own && from != to) descriptors.copy(from, to);
   return result;

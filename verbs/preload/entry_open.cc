@@ -4,6 +4,7 @@
 #include "verbs/preload/descriptor_table.h"
 #include "verbs/preload/entry_points.h"
 #include "verbs/preload/libc.h"
+#include "verbs/preload/opened.h"
 #include "verbs/preload/quiet.h"
 #include "verbs/preload/tree_call.h"
 
@@ -18,19 +19,6 @@ int open_located(const Guest::Located& located, int flags, mode_t mode) {
     return Guest::open_device(*located.device, flags);
   }
   return libc::open(located.path.c_str(), flags, mode);
-}
-
-[[gnu::noinline]] void forget(int fd) {
-  const Quiet quiet;
-  if (descriptors.is_own_process()) descriptors.remove(fd);
-}
-
-// A descriptor that the program has just got: if its number was ours, that one was closed behind
-// our back.
-int opened(int fd) {
-  if (descriptors.holds(fd)) [[unlikely]]
-    forget(fd);
-  return fd;
 }
 
 // The program came by itself to a file of the tree.

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "verbs/preload/descriptor_table.h"
 #include "verbs/preload/entry_points.h"
 #include "verbs/preload/libc.h"
 #include "verbs/preload/quiet.h"
@@ -10,8 +11,10 @@
 namespace urxe::verbs {
 namespace {
 
+// A vfork child has its parent's memory, but handlers of its own: those are the kernel's affair.
 bool is_guarded(int signal) {
-  return (signal == SIGSEGV || signal == SIGBUS) && FaultGuard::armed();
+  return (signal == SIGSEGV || signal == SIGBUS) && FaultGuard::armed() &&
+         descriptors.is_own_process();
 }
 
 // signal(2) in its two flavours is sigaction with these flags.

@@ -31,6 +31,10 @@ thread_local bool inside [[gnu::tls_model("initial-exec")]] = false;
 thread_local bool was_inside_at_fork [[gnu::tls_model("initial-exec")]] = false;
 thread_local bool was_at_work_at_fork [[gnu::tls_model("initial-exec")]] = false;
 
+// Whether a call comes from our own code, or from a signal's handler that stopped it. The guest's
+// lock comes before all others, so it must not be taken then.
+bool at_work() { return inside || OwnMutex::is_held_here(); }
+
 void complain(const std::string& sentence) {
   const std::string line = "urxe: " + sentence + '\n';
   [[maybe_unused]] const auto written = libc::write(STDERR_FILENO, line.data(), line.size());
@@ -126,7 +130,7 @@ Guest& Guest::instance() {
 
 std::optional<Guest::Located> Guest::locate(int directory, const char* path) noexcept try {
   const Quiet quiet;
-  if (inside) return std::nullopt;
+  if (at_work()) return std::nullopt;
   auto full = full_path(directory, path);
   if (!full) return std::nullopt;
   const bool has_dots = find_dot_dot(*full).has_value();
@@ -150,6 +154,7 @@ std::optional<Guest::Located> Guest::locate(int directory, const char* path) noe
 std::optional<dev_t> Guest::use(int fd) noexcept try {
   struct stat status {};
   if (libc::fstat(fd, &status) != 0 || status.st_dev != tree_file_system) return std::nullopt;
+  if (at_work()) return std::nullopt;
   const Quiet quiet;
   Guest& guest = instance();
   const Visit visit(guest);
@@ -161,6 +166,7 @@ std::optional<dev_t> Guest::use(int fd) noexcept try {
 }
 
 void Guest::use_working_directory() noexcept try {
+  if (at_work()) return;
   const Quiet quiet;
   std::array<char, PATH_MAX> name{};
   if (!tree_in_use || libc::getcwd(name.data(), name.size()) == nullptr) return;
@@ -194,6 +200,7 @@ tl::expected<int, int> Guest::open_node(dev_t device, int flags) noexcept try {
 }
 
 std::optional<dev_t> Guest::device_of(ino_t inode) noexcept try {
+  if (at_work()) return std::nullopt;
   const Quiet quiet;
   Guest& guest = instance();
   const Visit visit(guest);
@@ -204,6 +211,7 @@ std::optional<dev_t> Guest::device_of(ino_t inode) noexcept try {
 }
 
 bool Guest::has_devices() noexcept try {
+  if (at_work()) return false;
   const Quiet quiet;
   Guest& guest = instance();
   const Visit visit(guest);
@@ -310,8 +318,7 @@ void Guest::after_fork_in_child() {
 // Runs when the program exits; perhaps in a signal's handler, where the thread may hold a lock.
 void Guest::leave() {
   Guest* const guest = the_guest.load();
-  if (guest == nullptr || inside || OwnMutex::is_held_here() || !descriptors.is_own_process())
-    return;
+  if (guest == nullptr || at_work() || !descriptors.is_own_process()) return;
   if (guest->machine_) guest->machine_->at_exit();
   const Visit visit(*guest);
   guest->has_left_ = true;

@@ -24,13 +24,15 @@ struct sigaction& program_action(int signal) {
 void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction action = program_action(signal);
   const bool detailed = (action.sa_flags & SA_SIGINFO) != 0;
+  const bool was_sent = info->si_code <= 0;
+  if (!detailed && action.sa_handler == SIG_IGN && was_sent) return;
   if (!detailed && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) {
     // A fault is never ignored. Restoring the default and returning runs into it again, so that the
     // core shows the true place; a signal that was sent is raised again.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     real_sigaction(signal, &standard, nullptr);
-    if (info->si_code <= 0) ::raise(signal);
+    if (was_sent) ::raise(signal);
     return;
   }
   if ((action.sa_flags & SA_RESETHAND) != 0) program_action(signal).sa_handler = SIG_DFL;
@@ -67,6 +69,20 @@ class AllSignalsBlocked {
 FaultGuard::JumpBuffer*& FaultGuard::way_out() {
   static thread_local JumpBuffer* place [[gnu::tls_model("initial-exec")]] = nullptr;
   return place;
+}
+
+bool& FaultGuard::thread_is_ready() {
+  static thread_local bool is_ready [[gnu::tls_model("initial-exec")]] = false;
+  return is_ready;
+}
+
+void FaultGuard::prepare_thread() {
+  sigset_t faults;
+  sigemptyset(&faults);
+  sigaddset(&faults, SIGSEGV);
+  sigaddset(&faults, SIGBUS);
+  pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
+  thread_is_ready() = true;
 }
 
 void FaultGuard::on_fault(int signal, siginfo_t* info, void* context) {

@@ -32,19 +32,23 @@ class FaultGuard {
                                       struct sigaction* previous);
 
   // Runs `access` on this thread; false if it touched memory that is not there. It must be made of
-  // plain loads and stores: it is left by a jump, and no destructor runs.
+  // plain loads and stores: it is left by a jump, and no destructor runs. A thread that blocks
+  // SIGSEGV or SIGBUS no longer does after its first call: a fault would end the program.
   template <typename Access>
   [[nodiscard]] [[gnu::noinline]] static bool run(Access access) {
+    if (!thread_is_ready()) prepare_thread();
     JumpBuffer buffer;
+    // Of an access that a signal stopped, whose handler makes this one.
+    JumpBuffer* const volatile outer = way_out();
     if (__builtin_setjmp(buffer) != 0) {
-      way_out() = nullptr;
+      way_out() = outer;
       return false;
     }
     way_out() = &buffer;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     perform(access);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    way_out() = nullptr;
+    way_out() = outer;
     return true;
   }
 
@@ -61,6 +65,8 @@ class FaultGuard {
 
   // Where the access in progress on this thread goes on if it faults.
   static JumpBuffer*& way_out();
+  static bool& thread_is_ready();
+  static void prepare_thread();
   static void on_fault(int signal, siginfo_t* info, void* context);
   static bool install(int signal);
 };

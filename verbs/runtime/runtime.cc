@@ -117,6 +117,7 @@ tl::expected<std::shared_ptr<DeviceLease>, net::Error> Runtime::open(const Devic
   if (found == running_.end()) {
     auto started = start(config);
     if (!started) {
+      if (running_.empty()) progress_.reset();
       log(LogLevel::error,
           fmt::format("device {} cannot be opened: {}", config.name, started.error().sentence));
       return tl::unexpected(started.error());

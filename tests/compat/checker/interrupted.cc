@@ -1,16 +1,24 @@
-// A program that a signal stops while it polls, and whose handler forks, or ends it. POSIX promises
-// neither in a library, but programs do it, and a device in the kernel never minded:
-// verbs_interrupted fork | exit SIGNALS
+// What programs do that a device in the kernel never minds. A signal stops them while they poll,
+// and its handler forks or exits, though POSIX promises neither in a library; and more:
+// verbs_interrupted fork | exit SIGNALS | vfork | locks
 //
 // fork: a hundred handlers fork, the children end, and the program then still moves data: status 0.
 // exit: the handler of the given signal calls exit: status 42.
+// vfork: a vfork child takes all descriptors and handlers for its own; the parent still moves data.
+// locks: one thread makes and destroys completion channels, one reads what sysfs has of the device.
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <thread>
 
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,9 +121,66 @@ void move_data(const Device& device, const LocalPair& pair, ibv_cq* cq) {
   succeeds(ibv_dereg_mr(region), "ibv_dereg_mr");
 }
 
+void on_fault(int) { _exit(3); }
+
+// Only such calls as a shell or Python make between vfork and exec.
+int take_all(void*) {
+  constexpr int kDescriptors = 600;
+  for (int fd = 3; fd < kDescriptors; ++fd) close(fd);
+  for (int fd = 3; fd < kDescriptors; ++fd) dup(1);
+  signal(SIGBUS, SIG_DFL);
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(SIGSEGV, &standard, nullptr);
+  return 0;
+}
+
+void vfork_and_wait() {
+  signal(SIGSEGV, &on_fault);
+  signal(SIGBUS, &on_fault);
+  alignas(16) static std::array<char, 65536> stack;
+  // As vfork, which ThreadSanitizer replaces by fork.
+  const pid_t child =
+      clone(&take_all, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0) fail("vfork: %d", status);
+  for (const int faulty : {SIGSEGV, SIGBUS}) {
+    struct sigaction now {};
+    sigaction(faulty, nullptr, &now);
+    if (now.sa_handler != &on_fault) fail("the child took the parent's handler");
+  }
+}
+
+// With a file of POSIX shared memory open, which is where the emulated tree may lie.
+void use_channels_and_sysfs(ibv_context* context) {
+  constexpr int kRounds = 3000;
+  const int shared = shm_open("/verbs_interrupted", O_RDWR | O_CREAT, 0600);
+  if (shared < 0) fail_with_errno("shm_open");
+  shm_unlink("/verbs_interrupted");
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    while (!done) std::ifstream("/sys/class/infiniband/rxe0/ports/1/gids/0").get();
+  });
+  for (int i = 0; i < kRounds; ++i)
+    succeeds(ibv_destroy_comp_channel(
+                 exists(ibv_create_comp_channel(context), "ibv_create_comp_channel")),
+             "ibv_destroy_comp_channel");
+  done = true;
+  reader.join();
+  close(shared);
+}
+
 int run(const Options& options, const char* way, int count) {
   const Device device(options);
   const LocalPair pair(device, options, {});
+  if (std::strcmp(way, "vfork") == 0 || std::strcmp(way, "locks") == 0) {
+    if (*way == 'v')
+      vfork_and_wait();
+    else
+      use_channels_and_sysfs(device.context());
+    move_data(device, pair, pair.active()->send_cq);
+    return 0;
+  }
   const bool forks = std::strcmp(way, "fork") == 0;
   last_signal = count;
   handle_signals(forks ? &on_fork_signal : &on_exit_signal);
@@ -130,7 +195,7 @@ int run(const Options& options, const char* way, int count) {
 }  // namespace checker
 
 int main(int argc, char** argv) {
-  if (argc < 2) checker::fail("fork, or exit SIGNALS");
+  if (argc < 2) checker::fail("fork, exit SIGNALS, vfork or locks");
   const int count = argc > 2 ? std::atoi(argv[2]) : checker::kForks;
   return checker::run({}, argv[1], count);
 }

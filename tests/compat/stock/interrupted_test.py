@@ -1,4 +1,4 @@
-"""A signal stops a program inside the library, and the handler forks or exits."""
+"""Signals, handlers, children and threads that meet inside the library (verbs_interrupted)."""
 
 import unittest
 
@@ -17,6 +17,14 @@ class Interrupted(cases.InWorld):
 
     def test_a_handler_may_fork(self):
         finished = self.run_program("fork")
+        self.assertEqual(finished.status, 0, finished)
+
+    def test_a_vfork_child_leaves_its_parent_what_is_its_own(self):
+        finished = self.run_program("vfork")
+        self.assertEqual(finished.status, 0, finished)
+
+    def test_one_thread_reads_sysfs_while_another_makes_channels(self):
+        finished = self.run_program("locks")
         self.assertEqual(finished.status, 0, finished)
 
     def test_a_handler_may_exit(self):

@@ -179,11 +179,30 @@ TEST_CASE("the first private descriptor makes the process's table large enough f
 TEST_CASE("a private descriptor makes room for the program and stays open") {
   PrivateDescriptor descriptor(open_backing());
   const int before = descriptor.number();
-  descriptors.move_away(before);
+  CHECK(descriptors.move_away(before));
   CHECK(descriptor.number() != before);
   CHECK_FALSE(descriptors.holds(before));
   CHECK(descriptors.find(descriptor.number()).is_private());
   CHECK(fcntl(descriptor.number(), F_GETFD) >= 0);
+  close(before);
+}
+
+TEST_CASE("a private descriptor makes room although no number above is free") {
+  PrivateDescriptor descriptor(open_backing());
+  const int before = descriptor.number();
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit low{.rlim_cur = static_cast<rlim_t>(before) + 1, .rlim_max = limit.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &low) == 0);
+  errno = 0;
+  const bool moved = descriptors.move_away(before);
+  const int error = errno;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  REQUIRE(moved);
+  CHECK(error == 0);
+  CHECK(descriptor.number() < before);
+  CHECK(descriptors.find(descriptor.number()).is_private());
+  CHECK_FALSE(descriptors.holds(before));
   close(before);
 }
 

@@ -177,5 +177,53 @@ TEST_CASE("every thread has faults of its own") {
   CHECK(failed == 4000);
 }
 
+TEST_CASE("a thread that blocks the signals of faults has them, too") {
+  if (cannot_fault()) return;
+  REQUIRE(FaultGuard::arm(&::sigaction));
+  bool read = true;
+  std::thread([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    const HalfMapped half;
+    const Truncated truncated;
+    std::array<std::uint8_t, 8> bytes{};
+    GuardedMemory memory;
+    read = memory.read(half.address_of_end(), bytes) || memory.read(truncated.address(), bytes);
+  }).join();
+  CHECK_FALSE(read);
+}
+
+// As when a signal stops an access, and its handler polls another device.
+TEST_CASE("an access within an access leaves the outer one its way out") {
+  if (cannot_fault()) return;
+  REQUIRE(FaultGuard::arm(&::sigaction));
+  const HalfMapped half;
+  for (const bool inner_faults : {false, true}) {
+    bool inner = false;
+    std::uint8_t byte = 0;
+    const bool outer = FaultGuard::run([&] {
+      inner = FaultGuard::run([&] {
+        byte = *const_cast<const volatile std::uint8_t*>(half.end() - (inner_faults ? 0 : 1));
+      });
+      byte = *const_cast<const volatile std::uint8_t*>(half.end());
+    });
+    CHECK(inner != inner_faults);
+    CHECK_FALSE(outer);
+  }
+}
+
+TEST_CASE("a signal of faults that somebody sends is ignored if the program says so") {
+  REQUIRE(FaultGuard::arm(&::sigaction));
+  struct sigaction ignore {};
+  struct sigaction before {};
+  ignore.sa_handler = SIG_IGN;
+  for (const int signal : {SIGSEGV, SIGBUS}) {
+    FaultGuard::exchange_program_action(signal, &ignore, &before);
+    CHECK(raise(signal) == 0);
+    FaultGuard::exchange_program_action(signal, &before, nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace urxe::verbs
