@@ -96,8 +96,10 @@ class GoodGuest(unittest.TestCase):
         if preloading.SANITIZE:
             return  # the sanitizers' runtime takes longer than that
         for command in (["bash", "-c", ":"], ["/usr/bin/python3", "-c", ""], ["git", "--version"]):
-            difference = min(self.measure(command) for _ in range(3))
-            self.assertLess(difference, 0.003, command)
+            differences = []
+            while not differences or min(differences) >= 0.003:  # others may want the processors
+                self.assertLess(len(differences), 10, (command, differences))
+                differences.append(self.measure(command))
 
     @staticmethod
     def measure(command):
