@@ -100,23 +100,25 @@ constinit std::atomic<dev_t> tree_file_system{0};
 // A stay inside the library.
 class Guest::Visit {
  public:
-  explicit Visit(Guest& guest) : guest_(guest), was_inside_(std::exchange(inside, true)) {
-    if (!was_inside_) guest_.mutex_.lock();
+  explicit Visit(Guest& guest) : guest_(guest), was_at_work_(at_work()) {
+    if (was_at_work_) return;
+    inside = true;
+    guest_.mutex_.lock();
   }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
   ~Visit() {
-    if (was_inside_) return;
+    if (was_at_work_) return;
     guest_.mutex_.unlock();
     inside = false;
   }
 
-  // The call comes from ourselves, or the program is past its end.
-  [[nodiscard]] bool is_unwanted() const { return was_inside_ || guest_.has_left_; }
+  // The call comes from where we were at work, or the program is past its end.
+  [[nodiscard]] bool is_unwanted() const { return was_at_work_ || guest_.has_left_; }
 
  private:
   Guest& guest_;
-  const bool was_inside_;
+  const bool was_at_work_;
 };
 
 Guest& Guest::instance() {
@@ -154,7 +156,6 @@ std::optional<Guest::Located> Guest::locate(int directory, const char* path) noe
 std::optional<dev_t> Guest::use(int fd) noexcept try {
   struct stat status {};
   if (libc::fstat(fd, &status) != 0 || status.st_dev != tree_file_system) return std::nullopt;
-  if (at_work()) return std::nullopt;
   const Quiet quiet;
   Guest& guest = instance();
   const Visit visit(guest);
@@ -166,7 +167,6 @@ std::optional<dev_t> Guest::use(int fd) noexcept try {
 }
 
 void Guest::use_working_directory() noexcept try {
-  if (at_work()) return;
   const Quiet quiet;
   std::array<char, PATH_MAX> name{};
   if (!tree_in_use || libc::getcwd(name.data(), name.size()) == nullptr) return;
@@ -200,7 +200,6 @@ tl::expected<int, int> Guest::open_node(dev_t device, int flags) noexcept try {
 }
 
 std::optional<dev_t> Guest::device_of(ino_t inode) noexcept try {
-  if (at_work()) return std::nullopt;
   const Quiet quiet;
   Guest& guest = instance();
   const Visit visit(guest);
@@ -211,7 +210,6 @@ std::optional<dev_t> Guest::device_of(ino_t inode) noexcept try {
 }
 
 bool Guest::has_devices() noexcept try {
-  if (at_work()) return false;
   const Quiet quiet;
   Guest& guest = instance();
   const Visit visit(guest);
