@@ -9,11 +9,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
+#include <string>
 #include <thread>
 
 #include <fcntl.h>
@@ -25,16 +24,15 @@
 
 #include "tests/compat/checker/bench.h"
 #include "tests/compat/checker/check.h"
+#include "tests/compat/checker/memory.h"
+#include "tests/compat/checker/patience.h"
 
 namespace checker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kForks = 100;
 constexpr int kExitStatus = 42;
 constexpr suseconds_t kUntilSignal = 300;  // us
-constexpr std::chrono::seconds kPatience{60};
 
 volatile std::sig_atomic_t signals = 0;
 volatile std::sig_atomic_t last_signal = 0;
@@ -65,13 +63,6 @@ void on_exit_signal(int) {
   if (signals == last_signal) exit(kExitStatus);
 }
 
-void handle_signals(void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGALRM, &action, nullptr);
-}
-
 // One at a time: a second one that waited while the handler ran would stop the program at the same
 // place again.
 void order_signal() {
@@ -79,9 +70,14 @@ void order_signal() {
   setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-// Polls a queue that stays empty, which takes the device's lock each time, until all came.
-void poll_under_signals(ibv_cq* cq) {
-  const auto late = Clock::now() + kPatience;
+// Polls a queue that stays empty, which takes the device's lock each time, until `count` came.
+void poll_under_signals(ibv_cq* cq, void (*handler)(int), int count) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  last_signal = count;
+  const Deadline deadline;
   ibv_wc completion{};
   int ordered = 0;
   while (signals < last_signal) {
@@ -90,35 +86,24 @@ void poll_under_signals(ibv_cq* cq) {
       order_signal();
     }
     if (ibv_poll_cq(cq, 1, &completion) != 0) fail("a completion that nothing gave rise to");
-    if (Clock::now() > late) fail("%d of %d signals came", signals, last_signal);
+    if (deadline.passed()) fail("%d of %d signals came", signals, last_signal);
   }
 }
 
-void move_data(const Device& device, const LocalPair& pair, ibv_cq* cq) {
-  std::array<char, 64> memory{};
-  constexpr char kText[] = "still here";
-  std::memcpy(memory.data(), kText, sizeof(kText));
-  ibv_mr* region = exists(ibv_reg_mr(device.pd(), memory.data(), memory.size(),
-                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-                          "ibv_reg_mr");
-  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  ibv_sge piece{.addr = address, .length = sizeof(kText), .lkey = region->lkey};
-  ibv_send_wr wr{};
-  wr.sg_list = &piece;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  wr.wr.rdma = {.remote_addr = address + memory.size() / 2, .rkey = region->rkey};
-  ibv_send_wr* bad = nullptr;
-  succeeds(ibv_post_send(pair.active(), &wr, &bad), "ibv_post_send");
-  ibv_wc completion{};
-  const auto late = Clock::now() + kPatience;
-  while (ibv_poll_cq(cq, 1, &completion) == 0)
-    if (Clock::now() > late) fail("no completion");
-  if (completion.status != IBV_WC_SUCCESS) fail("%s", ibv_wc_status_str(completion.status));
-  if (std::memcmp(memory.data() + memory.size() / 2, kText, sizeof(kText)) != 0)
-    fail("the data did not arrive");
-  succeeds(ibv_dereg_mr(region), "ibv_dereg_mr");
+void move_data(const Device& device, LocalPair& pair) {
+  constexpr Piece kSource{.offset = 0, .length = 100};
+  constexpr Piece kTarget{.offset = 1000, .length = kSource.length};
+  Memory memory(device.pd(), 2000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  const auto data = pattern(1, kSource.length);
+  memory.write({kSource}, data);
+  pair.post({.opcode = IBV_WR_RDMA_WRITE,
+             .list = memory.list({kSource}),
+             .remote_address = memory.address(kTarget.offset),
+             .rkey = memory.rkey()});
+  const Done done = pair.active_end("a WRITE");
+  if (done.status != IBV_WC_SUCCESS) fail("a WRITE: %s", ibv_wc_status_str(done.status));
+  memory.expect({kTarget}, data);
+  memory.check("a WRITE");
 }
 
 void on_fault(int) { _exit(3); }
@@ -170,32 +155,31 @@ void use_channels_and_sysfs(ibv_context* context) {
   close(shared);
 }
 
-int run(const Options& options, const char* way, int count) {
+void run(const Options& options, const std::string& way, int count) {
   const Device device(options);
-  const LocalPair pair(device, options, {});
-  if (std::strcmp(way, "vfork") == 0 || std::strcmp(way, "locks") == 0) {
-    if (*way == 'v')
-      vfork_and_wait();
-    else
-      use_channels_and_sysfs(device.context());
-    move_data(device, pair, pair.active()->send_cq);
-    return 0;
+  LocalPair pair(device, options, {});
+  ibv_cq* const cq = pair.active()->send_cq;
+  if (way == "fork") {
+    poll_under_signals(cq, &on_fork_signal, kForks);
+    if (failed_children != 0) fail("%d children failed", failed_children);
+  } else if (way == "exit") {
+    poll_under_signals(cq, &on_exit_signal, count);
+    fail("the program lived on after exit");
+  } else if (way == "vfork") {
+    vfork_and_wait();
+  } else if (way == "locks") {
+    use_channels_and_sysfs(device.context());
+  } else {
+    fail("%s: fork, exit SIGNALS, vfork or locks", way.c_str());
   }
-  const bool forks = std::strcmp(way, "fork") == 0;
-  last_signal = count;
-  handle_signals(forks ? &on_fork_signal : &on_exit_signal);
-  poll_under_signals(pair.active()->send_cq);
-  if (!forks) fail("the program lived on after exit");
-  if (failed_children != 0) fail("%d children failed", failed_children);
-  move_data(device, pair, pair.active()->send_cq);
-  return 0;
+  move_data(device, pair);
 }
 
 }  // namespace
 }  // namespace checker
 
 int main(int argc, char** argv) {
-  if (argc < 2) checker::fail("fork, exit SIGNALS, vfork or locks");
-  const int count = argc > 2 ? std::atoi(argv[2]) : checker::kForks;
-  return checker::run({}, argv[1], count);
+  const std::string way = argc > 1 ? argv[1] : "";
+  checker::run({}, way, argc > 2 ? std::atoi(argv[2]) : 1);
+  return 0;
 }
